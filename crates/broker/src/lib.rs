@@ -1,0 +1,1 @@
+//! A running node: drives log, catalog, groups and tables.

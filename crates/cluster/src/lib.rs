@@ -1,0 +1,1 @@
+//! The catalog's state machine and placement; pure: facts in, plans out.

@@ -1,0 +1,2 @@
+//! The floe binary.
+fn main() {}

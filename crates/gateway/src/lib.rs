@@ -1,0 +1,1 @@
+//! The doors: Kafka, HTTP, metrics; they translate and never decide.

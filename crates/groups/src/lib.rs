@@ -1,0 +1,1 @@
+//! Membership, assignment and positions of consumers, whatever door they came by; pure.

@@ -1,0 +1,1 @@
+//! One node's partitions on one disk: journal, segments, indexes, recovery, retention.

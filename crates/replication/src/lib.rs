@@ -1,0 +1,1 @@
+//! How copies of a partition agree; pure: events in, commands out.

@@ -1,0 +1,1 @@
+//! The outside: clock, chance, disk, memory, tasks; one real, one simulated.
