@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// Longest legal name, in bytes.
-pub const NAME_BYTES_MAX: usize = 249;
+pub(crate) const NAME_BYTES_MAX: usize = 249;
 
 /// A legal topic name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

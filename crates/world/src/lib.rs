@@ -1,1 +1,15 @@
 //! The outside: clock, chance, disk, memory, tasks; one real, one simulated.
+//!
+//! Guarantees: nothing else in Floe asks the machine for the time, for chance, for a file, a thread or a large
+//! buffer, so a test decides all of them. Decides nothing itself.
+
+pub mod clock;
+pub mod disk;
+pub mod memory;
+pub mod random;
+pub mod tasks;
+
+pub use clock::Clock;
+pub use disk::{Disk, File, OpenOptions};
+pub use memory::{Buffer, Pool};
+pub use random::Random;
