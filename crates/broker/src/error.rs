@@ -1,0 +1,267 @@
+//! Every refusal and failure a caller of the broker can meet, grouped by what it does next. The doors translate them
+//! exhaustively.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use floe_cluster::{ClusterId, InvalidSetting};
+use floe_model::{
+    InvalidTopicName, LeaderEpoch, NodeId, Offset, ProducerId, TopicName, TopicPartition,
+};
+
+/// The node cannot do it now; nothing is wrong with the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unavailable {
+    /// The journal or the memory budget is full for the moment: come again after this long.
+    #[error("the node is busy; try again in {} ms", .retry_after.as_millis())]
+    Busy {
+        /// When to come again.
+        retry_after: Duration,
+    },
+    /// The disk is full: retrying helps after something was deleted.
+    #[error("the data directory's disk is full; free space or delete topics, then try again")]
+    DiskFull,
+    /// The node is stopping, or a write failed and it is about to end.
+    #[error("the node is stopping")]
+    Stopping,
+}
+
+/// Why a batch was not appended.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProduceError {
+    /// No such topic or partition here: refresh metadata.
+    #[error("unknown topic or partition {0}")]
+    UnknownPartition(TopicPartition),
+    /// The bytes were damaged on the way: send them again.
+    #[error("record batch is corrupt: {0}")]
+    Corrupt(String),
+    /// The bytes break the format's rules: do not send them again.
+    #[error("record batch is invalid: {0}")]
+    Invalid(String),
+    /// Larger than `max.message.bytes`.
+    #[error(
+        "record batch of {bytes} bytes is above this topic's max.message.bytes of {limit}; send smaller batches or raise it"
+    )]
+    TooLarge {
+        /// Size of the batch.
+        bytes: usize,
+        /// The topic's limit.
+        limit: usize,
+    },
+    /// The codec is unknown or not allowed.
+    #[error("compression type {0} is not supported; use none, gzip, snappy, lz4 or zstd")]
+    UnsupportedCompression(u8),
+    /// A record's time is out of the topic's bounds.
+    #[error(
+        "record time {timestamp} is too far from the broker's clock ({now}); see message.timestamp.before.max.ms and message.timestamp.after.max.ms"
+    )]
+    InvalidTimestamp {
+        /// The record's.
+        timestamp: i64,
+        /// The broker's.
+        now: i64,
+    },
+    /// A batch of this producer is missing before this one.
+    #[error("producer {producer}: sequence {sequence} does not follow {expected} (next expected)")]
+    OutOfOrderSequence {
+        /// Which producer.
+        producer: ProducerId,
+        /// What came.
+        sequence: i32,
+        /// What would follow.
+        expected: i32,
+    },
+    /// Already appended, too long ago to name its offset.
+    #[error(
+        "producer {producer}: sequence {sequence} was appended before; its offset is no longer known"
+    )]
+    DuplicateSequence {
+        /// Which producer.
+        producer: ProducerId,
+        /// What came.
+        sequence: i32,
+    },
+    /// A newer session of this producer has written here.
+    #[error("producer {producer}: epoch {epoch} is older than {current}")]
+    StaleProducerEpoch {
+        /// Which producer.
+        producer: ProducerId,
+        /// What came.
+        epoch: i16,
+        /// What holds.
+        current: i16,
+    },
+    /// Try again.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+}
+
+/// Why a partition could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FetchError {
+    /// No such topic or partition here: refresh metadata.
+    #[error("unknown topic or partition {0}")]
+    UnknownPartition(TopicPartition),
+    /// The reader's epoch is older than the partition's: refresh metadata.
+    #[error("leader epoch {given} is older than {current}")]
+    FencedEpoch {
+        /// The reader's.
+        given: LeaderEpoch,
+        /// The partition's.
+        current: LeaderEpoch,
+    },
+    /// The reader's epoch is newer than the partition's: try again.
+    #[error("leader epoch {given} is newer than {current}")]
+    UnknownEpoch {
+        /// The reader's.
+        given: LeaderEpoch,
+        /// The partition's.
+        current: LeaderEpoch,
+    },
+    /// The position is outside what is kept.
+    #[error("offset {offset} is out of range; kept are {log_start} up to {end}")]
+    OutOfRange {
+        /// What was asked for.
+        offset: Offset,
+        /// First offset kept.
+        log_start: Offset,
+        /// One past the last readable.
+        end: Offset,
+    },
+    /// Bytes on disk are damaged and no copy repairs them: exactly this range cannot be read.
+    #[error("offsets {from} up to {to} are damaged on disk and cannot be read; go on at {to}")]
+    Damaged {
+        /// First offset lost.
+        from: Offset,
+        /// First offset after the damage.
+        to: Offset,
+    },
+    /// Try again.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+}
+
+/// Why an offset could not be looked up: the same as for reading.
+pub type OffsetError = FetchError;
+
+/// Why a topic was not created.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CreateTopicError {
+    /// The name is illegal.
+    #[error(transparent)]
+    Name(#[from] InvalidTopicName),
+    /// Another name that differs in `.` and `_` only exists.
+    #[error("topic name '{name}' collides with '{existing}': they differ in '.' and '_' only")]
+    Collision {
+        /// What was asked for.
+        name: TopicName,
+        /// What is there.
+        existing: TopicName,
+    },
+    /// It is there already.
+    #[error("topic '{0}' already exists")]
+    Exists(TopicName),
+    /// Zero, or above the limit.
+    #[error("{partitions} partitions asked for; give 1 to {limit}")]
+    Partitions {
+        /// What was asked for.
+        partitions: i64,
+        /// The most.
+        limit: u32,
+    },
+    /// More copies than nodes.
+    #[error(
+        "replication factor {factor} asked for, {nodes} node(s) here; give 1, or leave it to the node"
+    )]
+    ReplicationFactor {
+        /// What was asked for.
+        factor: i64,
+        /// How many nodes there are.
+        nodes: u32,
+    },
+    /// One or more settings are refused.
+    #[error("{}", floe_cluster::settings::join(.0))]
+    Settings(Vec<InvalidSetting>),
+    /// Try again.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+}
+
+/// Why a topic was not deleted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DeleteTopicError {
+    /// It is not there.
+    #[error("unknown topic {0}")]
+    Unknown(String),
+    /// One of Floe's own.
+    #[error("topic '{0}' belongs to Floe itself and cannot be deleted")]
+    Internal(TopicName),
+    /// Try again.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+}
+
+/// Why a node does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Another process runs on it.
+    #[error("data directory {} is in use by another process; stop it or give another directory", .0.display())]
+    Locked(PathBuf),
+    /// Made for another cluster.
+    #[error("data directory {} belongs to cluster {found}, not {expected}; give the right directory or cluster id", .dir.display())]
+    OtherCluster {
+        /// The directory.
+        dir: PathBuf,
+        /// Whose it is.
+        found: ClusterId,
+        /// Whose it should be.
+        expected: ClusterId,
+    },
+    /// Made by another node.
+    #[error("data directory {} belongs to node {found}, not {expected}; give the right directory or node.id", .dir.display())]
+    OtherNode {
+        /// The directory.
+        dir: PathBuf,
+        /// Whose it is.
+        found: NodeId,
+        /// Whose it should be.
+        expected: NodeId,
+    },
+    /// Written by a newer release.
+    #[error("data directory {} has format {found}; this release reads up to {supported}: use a newer release", .dir.display())]
+    NewerFormat {
+        /// The directory.
+        dir: PathBuf,
+        /// Its format number.
+        found: u32,
+        /// The newest this release reads.
+        supported: u32,
+    },
+    /// Cannot be written.
+    #[error("data directory {} cannot be written: {source}; give this user the right to, or another directory", .dir.display())]
+    Unwritable {
+        /// The directory.
+        dir: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// What is there cannot be understood.
+    #[error("data directory {} is damaged: {what}", .dir.display())]
+    Damaged {
+        /// The directory.
+        dir: PathBuf,
+        /// What was found.
+        what: String,
+    },
+    /// Reading or writing failed.
+    #[error("data directory {}: {what}: {source}", .dir.display())]
+    Failed {
+        /// The directory.
+        dir: PathBuf,
+        /// During which step.
+        what: String,
+        /// Why.
+        source: io::Error,
+    },
+}

@@ -1,0 +1,61 @@
+//! Appending: what is asked, and what is answered once the commit offset has passed it.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use floe_model::{Offset, ProducerId, Timestamp};
+
+use crate::ProduceError;
+
+/// How a batch is appended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProduceOptions {
+    /// The batch was built by this node (HTTP's records, Floe's own topics), not taken from a client's bytes: control
+    /// batches and internal topics are open to it.
+    pub internal: bool,
+}
+
+/// Where a batch came to lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Produced {
+    /// Offset of its first record; a duplicate's is the original's.
+    pub base_offset: Offset,
+    /// The broker's time, when the topic takes it instead of the producer's.
+    pub log_append_time: Option<Timestamp>,
+    /// First offset kept.
+    pub log_start: Offset,
+    /// Epoch it was written in.
+    pub epoch: floe_model::LeaderEpoch,
+}
+
+/// An append on its way: resolves when the commit offset has passed it, or when it never will.
+#[must_use = "an append is acknowledged only when this resolves"]
+#[derive(Debug)]
+pub struct Pending {
+    produced: Produced,
+}
+
+impl Pending {
+    /// Where the batch will lie, without waiting for it to be durable (acks=1 of a single copy waits nevertheless).
+    pub fn assigned(&self) -> Produced {
+        self.produced
+    }
+}
+
+impl Future for Pending {
+    type Output = Result<Produced, ProduceError>;
+
+    fn poll(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<Self::Output> {
+        unreachable!("the produce path is not built in yet")
+    }
+}
+
+/// What an idempotent producer is given (KIP-98).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProducerIdentity {
+    /// Its id.
+    pub id: ProducerId,
+    /// Its epoch.
+    pub epoch: i16,
+}
