@@ -18,10 +18,15 @@ pub use outcome::{
 };
 
 /// The groups of a node, for both doors. Cheap to clone.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Groups {}
 
-#[allow(unused_variables, clippy::unused_async, reason = "filled in next")]
+#[allow(
+    unused_variables,
+    clippy::unused_async,
+    clippy::unused_self,
+    reason = "filled in next"
+)]
 impl Groups {
     /// JoinGroup: answered when the generation begins.
     pub async fn join(&self, group: &GroupId, join: Join) -> Result<Joined, Refusal> {
