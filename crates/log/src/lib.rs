@@ -1,1 +1,26 @@
 //! One node's partitions on one disk: journal, segments, indexes, recovery, retention.
+//!
+//! Guarantees: what was reported durable ([`Events::durable`], a kept [`Receipt`]) is there after any crash or power
+//! cut, or damage to the disk is seen and named ([`Verdict`], [`ReadError::Lost`]). Appends never wait for the disk.
+//!
+//! Deliberately does not: agree with other nodes, validate what clients send, decide what may be deleted.
+//!
+//! Everything that decides is a step over a [`floe_world::Disk`] (`Log::step_*`); the threads of [`Log::start`]
+//! only loop over the steps, and the simulator calls them in one thread.
+
+mod api;
+mod config;
+mod error;
+#[allow(dead_code, reason = "the engine behind it lands next")]
+mod log;
+#[allow(dead_code, reason = "the engine behind it lands next")]
+mod receipt;
+
+pub use api::{
+    CatalogEntry, ColdRead, Durable, Events, Generation, LostRange, Outcome, Recovered,
+    RecoveredPartition, SegmentInfo, Slices, Snapshot, Stream, TimeLookup, Verdict, Vote,
+};
+pub use config::{Config, Setup};
+pub use error::{AppendError, Failure, Full, OpenError, ReadError};
+pub use log::{Log, PartitionLog};
+pub use receipt::Receipt;
