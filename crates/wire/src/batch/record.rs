@@ -12,7 +12,7 @@ use crate::codec::{Scratch, decompress};
 use crate::varint::{read_i32, read_i64};
 
 /// One record; null and empty are different things.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
     /// Offset relative to the batch's base.
     pub offset_delta: i32,
@@ -36,7 +36,7 @@ pub struct Header<'a> {
 }
 
 /// The headers of a record, in order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Headers<'a> {
     left: u32,
     bytes: &'a [u8],

@@ -136,8 +136,9 @@ impl Refusal {
     /// What kind of refusal it is.
     pub fn class(&self) -> Class {
         match &self.kind {
-            RefusalKind::Malformed(_) | RefusalKind::Crc { .. } => Class::Corrupt,
-            RefusalKind::Decompress(codec::Error::Undecodable { .. }) => Class::Corrupt,
+            RefusalKind::Malformed(_)
+            | RefusalKind::Crc { .. }
+            | RefusalKind::Decompress(codec::Error::Undecodable { .. }) => Class::Corrupt,
             RefusalKind::Decompress(codec::Error::TooLarge { .. })
             | RefusalKind::TooLarge { .. } => Class::TooLarge,
             RefusalKind::Timestamp { .. } => Class::Timestamp,

@@ -145,11 +145,7 @@ pub fn decompress<'a>(
             limit,
         ),
         Codec::Snappy => snappy::decompress(packed, &mut scratch.out, limit),
-        Codec::Lz4 => drain(
-            lz4_flex::frame::FrameDecoder::new(packed),
-            &mut scratch.out,
-            limit,
-        ),
+        Codec::Lz4 => unlz4(packed, &mut scratch.out, limit),
         Codec::Zstd => unzstd(packed, scratch),
     };
     match full {
@@ -204,6 +200,25 @@ fn drain(mut from: impl Read, out: &mut Vec<u8>, limit: usize) -> Result<(), Sto
         Ok(_) if out.len() > limit => Err(Stop::Limit),
         Ok(_) => Ok(()),
         Err(reason) => Err(Stop::Bad(reason)),
+    }
+}
+
+/// The decoder takes a frame without its end mark for complete; Java's reader does not, so neither do we.
+fn unlz4(packed: &[u8], out: &mut Vec<u8>, limit: usize) -> Result<(), Stop> {
+    const CONTENT_CHECKSUM: u8 = 1 << 2;
+    let mut decoder = lz4_flex::frame::FrameDecoder::new(packed);
+    drain(&mut decoder, out, limit)?;
+    let consumed = &packed[..packed.len() - decoder.get_ref().len()];
+    let has_checksum = packed
+        .get(4)
+        .is_some_and(|flags| flags & CONTENT_CHECKSUM != 0);
+    let end = consumed
+        .len()
+        .saturating_sub(if has_checksum { 4 } else { 0 });
+    if consumed[..end].ends_with(&[0; 4]) {
+        Ok(())
+    } else {
+        Err(bad("the frame has no end mark"))
     }
 }
 

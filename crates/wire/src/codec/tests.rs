@@ -58,7 +58,7 @@ fn output_stops_exactly_at_the_limit() {
 
 #[test]
 fn cut_short_output_is_refused() {
-    let plain: Vec<u8> = (0..100_000_u32).map(|n| (n * n >> 3) as u8).collect();
+    let plain: Vec<u8> = (0..100_000_u32).map(|n| ((n * n) >> 3) as u8).collect();
     let mut scratch = Scratch::default();
     for codec in &Codec::ALL[1..] {
         let packed = compress(*codec, &plain);
