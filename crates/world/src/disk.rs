@@ -1,7 +1,18 @@
 //! Files, as the log needs them: positioned reads and writes of whole blocks, explicit durability.
 //!
-//! All calls block; callers own their threads. Two implementations ship: a real and a simulated one, held to one
+//! All calls block; callers own their threads. Two implementations ship: [`Real`] and [`Simulated`], held to one
 //! conformance suite.
+//!
+//! Deliberately says nothing of the order in which unsynced writes reach the device: any subset may.
+
+mod real;
+mod simulated;
+
+#[cfg(test)]
+mod conformance;
+
+pub use real::Real;
+pub use simulated::{Failure, Simulated};
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -25,11 +36,11 @@ pub struct OpenOptions {
 pub trait Disk: Send + Sync + 'static {
     /// Opens a file.
     fn open(&self, path: &Path, options: OpenOptions) -> io::Result<Arc<dyn File>>;
-    /// Makes a directory and its parents; present is fine. Not durable before [`Disk::sync_dir`] of its parent.
+    /// Makes a directory and its parents; present is fine. Not durable before [`Disk::sync_dir`] of each parent.
     fn create_dir_all(&self, path: &Path) -> io::Result<()>;
     /// Makes the entries of a directory durable.
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
-    /// Renames a file over another; not durable before [`Disk::sync_dir`].
+    /// Renames a file over another in the same directory; not durable before [`Disk::sync_dir`].
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Removes a file.
     fn remove_file(&self, path: &Path) -> io::Result<()>;
@@ -39,11 +50,15 @@ pub trait Disk: Send + Sync + 'static {
     fn list(&self, path: &Path) -> io::Result<Vec<PathBuf>>;
     /// Whether something is there.
     fn exists(&self, path: &Path) -> bool;
-    /// Takes the one lock of a file for the life of the returned guard; `WouldBlock` if another process has it.
+    /// Takes the one lock of a file for the life of the returned guard; `WouldBlock` if another guard has it, in this
+    /// process or another, `NotFound` if there is no such file.
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>>;
     /// Free bytes of the file system.
     fn free_bytes(&self, path: &Path) -> io::Result<u64>;
 }
+
+/// Unit of offset, length and address on a file opened with [`OpenOptions::direct`].
+pub const BLOCK: usize = 4096;
 
 /// An open file.
 pub trait File: Send + Sync + 'static {
@@ -61,4 +76,20 @@ pub trait File: Send + Sync + 'static {
     fn is_empty(&self) -> io::Result<bool> {
         Ok(self.len()? == 0)
     }
+}
+
+/// Refuses what O_DIRECT would, on every file system, so that a caller's slip shows everywhere.
+fn check_aligned(buffer: &[u8], offset: u64) -> io::Result<()> {
+    let aligned = (buffer.as_ptr() as usize).is_multiple_of(BLOCK)
+        && buffer.len().is_multiple_of(BLOCK)
+        && offset.is_multiple_of(BLOCK as u64);
+    if aligned {
+        return Ok(());
+    }
+    let text = format!(
+        "direct transfer of {} bytes at {offset} from {:p} is not aligned to {BLOCK}",
+        buffer.len(),
+        buffer.as_ptr()
+    );
+    Err(io::Error::new(io::ErrorKind::InvalidInput, text))
 }
