@@ -19,7 +19,9 @@ pub use error::{
 };
 pub use fetch::{Fetch, FetchPart, FetchedPart, Isolation};
 pub use floe_cluster::settings::{self as topic_settings, InForce, InvalidSetting, TopicSettings};
-pub use floe_cluster::{Catalog, ClusterId, Endpoint, Node, Partition, Replica, Sealed, Topic};
+pub use floe_cluster::{
+    Catalog, ClusterId, Endpoint, Leader, Member, Node, Partition, Sealed, Topic,
+};
 pub use groups::Groups;
 pub use offsets::{EpochEnd, FoundOffset, OffsetSpec};
 pub use produce::{Pending, ProduceOptions, Produced, ProducerIdentity};

@@ -7,9 +7,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use floe_model::{
-    Boot, Incarnation, LeaderEpoch, NodeId, Offset, PartitionIndex, TopicId, TopicName,
-    TopicPartition,
+    Boot, LeaderEpoch, NodeId, Offset, PartitionIndex, TopicId, TopicName, TopicPartition,
 };
+use floe_replication::{Chain, Leader, Member, Sealed};
 
 /// Identity of a cluster: 128 random bits, made with its first node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -25,18 +25,40 @@ impl fmt::Display for ClusterId {
 /// The cluster's metadata as of one entry.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Catalog {
-    /// Which cluster.
+    /// Which cluster; from the node's identity, not from entries.
     pub cluster: ClusterId,
+    /// The node that decides placement and runs seals; what consensus says now, not from entries.
+    pub controller: Option<NodeId>,
     /// Index of the last entry applied; rises with every change.
     pub index: u64,
-    /// The node that decides placement and runs seals.
-    pub controller: Option<NodeId>,
     /// Registered nodes.
     pub nodes: BTreeMap<NodeId, Node>,
     /// Topics by name.
     pub topics: BTreeMap<TopicName, Arc<Topic>>,
     /// Names by id.
     pub names: BTreeMap<TopicId, TopicName>,
+    /// Deleted topics that some node has not confirmed yet.
+    pub tombstones: BTreeMap<TopicId, Tombstone>,
+    /// First producer id of the next block.
+    pub next_producer_id: u64,
+    /// Names that had a life before: the largest epoch of it. The next life starts above, since clients that know a topic by
+    /// name only ignore metadata with a smaller epoch.
+    pub(crate) last_epochs: BTreeMap<TopicName, LeaderEpoch>,
+    /// Stands for names forgotten from `last_epochs`, which is bounded.
+    pub(crate) epoch_floor: Option<LeaderEpoch>,
+    /// Names that hold `.` or `_`, by what they collide in.
+    pub(crate) collisions: BTreeMap<String, TopicName>,
+}
+
+/// What stays of a deleted topic until every node has removed it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tombstone {
+    /// Its name.
+    pub name: TopicName,
+    /// How many partitions it had.
+    pub partitions: u32,
+    /// Nodes that have not confirmed.
+    pub waiting: Vec<NodeId>,
 }
 
 /// A registered node.
@@ -84,37 +106,13 @@ pub struct Partition {
     /// Where the open generation starts.
     pub start: Offset,
     /// Who writes it.
-    pub leader: Replica,
+    pub leader: Leader,
     /// Who holds it, leader included.
-    pub replicas: Vec<Replica>,
+    pub replicas: Vec<Member>,
     /// First offset kept; only rises.
     pub log_start: Offset,
     /// Earlier generations that hold records at or above the log start, oldest first.
     pub sealed: Vec<Sealed>,
-}
-
-/// One life of one node's copy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Replica {
-    /// The node.
-    pub node: NodeId,
-    /// The life of its data for this partition.
-    pub incarnation: Incarnation,
-    /// The life of its process, where leadership is bound to it.
-    pub boot: Boot,
-}
-
-/// A generation whose end is fixed for ever.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sealed {
-    /// Its number.
-    pub epoch: LeaderEpoch,
-    /// Its first offset.
-    pub start: Offset,
-    /// The offset after its last.
-    pub end: Offset,
-    /// Acknowledged records above `end` may have been lost: damage on every copy that was there to ask.
-    pub lossy: bool,
 }
 
 impl Catalog {
@@ -146,6 +144,17 @@ impl Topic {
         TopicPartition {
             topic: self.id,
             partition: index,
+        }
+    }
+}
+
+impl Partition {
+    /// The chain of its generations.
+    pub fn chain(&self) -> Chain<'_> {
+        Chain {
+            sealed: &self.sealed,
+            epoch: self.epoch,
+            start: self.start,
         }
     }
 }

@@ -3,8 +3,24 @@
 //! Guarantees: the same entries give the same catalog on every node; [`format`] draws every persisted message.
 //! Touches no disk, clock or chance: whoever proposes a command has already chosen its random ids.
 
+mod apply;
 mod catalog;
+mod command;
+mod consensus;
+pub mod format;
 pub mod settings;
+#[cfg(test)]
+mod tests;
 
-pub use catalog::{Catalog, ClusterId, Endpoint, Node, Partition, Replica, Sealed, Topic};
+pub use apply::{Applied, Effect, Refusal};
+pub use catalog::{Catalog, ClusterId, Endpoint, Node, Partition, Tombstone, Topic};
+pub use command::{Command, NewPartition, Transition};
+pub use consensus::{Consensus, Entry, OneVoter, Ready, Vote};
+pub use floe_replication::{Leader, Member, Sealed};
+pub use format::Undecodable;
 pub use settings::{InvalidSetting, TopicSettings};
+
+/// Transitions of one `SealAndOpen` at most: a node with more partitions proposes several entries.
+pub const TRANSITIONS_PER_ENTRY_MAX: usize = 1_000;
+/// Producer ids handed to a node at a time.
+pub const PRODUCER_IDS_PER_BLOCK: u64 = 1_000;

@@ -5,8 +5,10 @@
 
 use floe_model::{LeaderEpoch, Offset};
 
+use crate::Member;
+
 /// A generation whose end is fixed for ever.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sealed {
     /// Its number.
     pub epoch: LeaderEpoch,
@@ -16,6 +18,8 @@ pub struct Sealed {
     pub end: Offset,
     /// Acknowledged records above `end` may have been lost: no undamaged copy was there to ask.
     pub lossy: bool,
+    /// Who was proven to hold it whole when it was sealed.
+    pub holders: Vec<Member>,
 }
 
 /// A partition's generations, oldest first, then the open one.
@@ -77,6 +81,7 @@ mod tests {
             start: Offset(start),
             end: Offset(end),
             lossy: false,
+            holders: Vec::new(),
         }
     }
 
