@@ -9,6 +9,7 @@ use floe_cluster::{ClusterId, InvalidSetting};
 use floe_model::{
     InvalidTopicName, LeaderEpoch, NodeId, Offset, ProducerId, TopicName, TopicPartition,
 };
+use floe_wire::batch::{Class, Refusal};
 
 /// The node cannot do it now; nothing is wrong with the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -33,34 +34,15 @@ pub enum ProduceError {
     /// No such topic or partition here: refresh metadata.
     #[error("unknown topic or partition {0}")]
     UnknownPartition(TopicPartition),
-    /// The bytes were damaged on the way: send them again.
-    #[error("record batch is corrupt: {0}")]
-    Corrupt(String),
-    /// The bytes break the format's rules: do not send them again.
-    #[error("record batch is invalid: {0}")]
-    Invalid(String),
-    /// Larger than `max.message.bytes`.
-    #[error(
-        "record batch of {bytes} bytes is above this topic's max.message.bytes of {limit}; send smaller batches or raise it"
-    )]
-    TooLarge {
-        /// Size of the batch.
-        bytes: usize,
-        /// The topic's limit.
-        limit: usize,
-    },
-    /// The codec is unknown or not allowed.
-    #[error("compression type {0} is not supported; use none, gzip, snappy, lz4 or zstd")]
-    UnsupportedCompression(u8),
-    /// A record's time is out of the topic's bounds.
-    #[error(
-        "record time {timestamp} is too far from the broker's clock ({now}); see message.timestamp.before.max.ms and message.timestamp.after.max.ms"
-    )]
-    InvalidTimestamp {
-        /// The record's.
-        timestamp: i64,
-        /// The broker's.
-        now: i64,
+    /// The batch is not taken; its class says what to do.
+    #[error("{reason}")]
+    Batch {
+        /// What kind of refusal.
+        class: Class,
+        /// The record at fault, from 0, if one is.
+        record: Option<u32>,
+        /// What is wrong, what the limit is, what to do.
+        reason: String,
     },
     /// A batch of this producer is missing before this one.
     #[error("producer {producer}: sequence {sequence} does not follow {expected} (next expected)")]
@@ -95,6 +77,16 @@ pub enum ProduceError {
     /// Try again.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
+}
+
+impl From<Refusal> for ProduceError {
+    fn from(refusal: Refusal) -> Self {
+        Self::Batch {
+            class: refusal.class(),
+            record: refusal.record,
+            reason: refusal.to_string(),
+        }
+    }
 }
 
 /// Why a partition could not be read.
