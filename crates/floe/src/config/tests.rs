@@ -1,0 +1,123 @@
+use super::*;
+
+fn sources(file: &str, environment: &[(&str, &str)], sets: &[&str]) -> Sources {
+    Sources {
+        file: (!file.is_empty()).then(|| (PathBuf::from("floe.toml"), file.to_owned())),
+        environment: environment
+            .iter()
+            .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()))
+            .collect(),
+        sets: sets.iter().map(ToString::to_string).collect(),
+        data_dir: Some(PathBuf::from("/data")),
+    }
+}
+
+fn mistakes(sources: &Sources) -> Vec<String> {
+    let mistakes = load(sources).unwrap_err();
+    mistakes.0.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn five_mistakes_give_five_messages_with_their_places() {
+    let found = mistakes(&sources(
+        "num.partition = 8\nkafka.port = \"9092\"\n\n[log]\nretention.hours = -5\n",
+        &[("FLOE_MAX_CONNECTIONS", "many")],
+        &["journal.bytes=1KiB"],
+    ));
+    assert_eq!(
+        found,
+        [
+            "floe.toml:1:5: there is no setting 'num.partition'; did you mean 'num.partitions'?",
+            "floe.toml:2:14: kafka.port: \"9092\" is not allowed; use a whole number from 0 to 65535 \
+             (port, 0 lets the system choose)",
+            "floe.toml:5:19: log.retention.hours: -5 is out of range; use a whole number from -1 to \
+             876000 (hours)",
+            "environment variable FLOE_MAX_CONNECTIONS: max.connections: \"many\" is not allowed; use \
+             a whole number from 1 to 1000000 (connections)",
+            "flag --set journal.bytes=1KiB: journal.bytes: 1024 is out of range; use bytes from 16 \
+             MiB to 16 GiB, as a number or like \"64MiB\"",
+        ]
+    );
+}
+
+#[test]
+fn a_flag_goes_before_a_variable_before_the_file_before_the_default() {
+    let file = "num.partitions = 5\nkafka.port = 1\nlog.retention.hours = 1\n";
+    let environment = [("FLOE_NUM_PARTITIONS", "6"), ("FLOE_KAFKA_PORT", "2")];
+    let loaded = load(&sources(file, &environment, &["num.partitions=7"])).unwrap();
+    assert_eq!(loaded.config.num_partitions, 7);
+    assert_eq!(loaded.config.kafka_port, 2);
+    assert_eq!(loaded.config.log_retention_hours, 1);
+    assert_eq!(loaded.config.discovery_port, 9250);
+    let row = value_of(&loaded.in_force, "kafka.port");
+    assert_eq!(row.place, Place::Variable("FLOE_KAFKA_PORT".into()));
+}
+
+#[test]
+fn unknown_variables_are_refused_but_not_those_of_a_kubernetes_service() {
+    let links = [
+        ("FLOE_SERVICE_HOST", "10.0.0.1"),
+        ("FLOE_SERVICE_PORT_KAFKA", "9092"),
+        ("FLOE_PORT", "tcp://10.0.0.1:9092"),
+        ("FLOE_PORT_9092_TCP_ADDR", "10.0.0.1"),
+        ("FLOE_SERVER", "http://127.0.0.1:9250"),
+        ("HOME", "/root"),
+    ];
+    assert!(load(&sources("", &links, &[])).is_ok());
+    assert_eq!(
+        mistakes(&sources("", &[("FLOE_KAFKA_PORTS", "1")], &[])),
+        [
+            "environment variable FLOE_KAFKA_PORTS: there is no setting 'FLOE_KAFKA_PORTS'; did you \
+             mean 'FLOE_KAFKA_PORT'?"
+        ]
+    );
+}
+
+#[test]
+fn settings_that_contradict_each_other_are_refused() {
+    assert_eq!(
+        mistakes(&sources("", &[], &["kafka.port=9250"])),
+        [
+            "flag --set kafka.port=9250: kafka.port and discovery.port are both 9250; give each door \
+             a port of its own"
+        ]
+    );
+    assert_eq!(
+        mistakes(&sources("", &[], &["group.max.session.timeout.ms=10"])),
+        [
+            "flag --set group.max.session.timeout.ms=10: group.min.session.timeout.ms (6000) is above \
+             group.max.session.timeout.ms (10); lower the first or raise the second"
+        ]
+    );
+    let zero = ["kafka.port=0", "produce.port=0"];
+    assert!(load(&sources("", &[], &zero)).is_ok());
+}
+
+#[test]
+fn a_set_without_a_value_is_refused() {
+    assert_eq!(
+        mistakes(&sources("", &[], &["num.partitions"])),
+        ["flag --set num.partitions: 'num.partitions' gives no value; write --set key=value"]
+    );
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn developer_data_lies_in_the_users_data_directory() {
+    let of = |pairs: &[(&str, &str)]| {
+        let environment = pairs
+            .iter()
+            .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()))
+            .collect();
+        user_data_directory(&environment)
+    };
+    assert_eq!(
+        of(&[("HOME", "/home/a")]),
+        Some(PathBuf::from("/home/a/.local/share/floe"))
+    );
+    assert_eq!(
+        of(&[("HOME", "/home/a"), ("XDG_DATA_HOME", "/d")]),
+        Some(PathBuf::from("/d/floe"))
+    );
+    assert_eq!(of(&[("HOME", "relative")]), None);
+}
