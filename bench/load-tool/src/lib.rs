@@ -1,0 +1,1 @@
+//! Empty on purpose: only the dependency is wanted.

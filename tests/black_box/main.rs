@@ -1,0 +1,9 @@
+//! Black-box tests of the built binary, one file per subject. A test's name is the sentence it proves.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "tests live in the real world"
+)]
+
+mod start;
