@@ -11,6 +11,7 @@
 mod api;
 mod config;
 mod error;
+pub mod format;
 #[allow(dead_code, reason = "the engine behind it lands next")]
 mod log;
 #[allow(dead_code, reason = "the engine behind it lands next")]

@@ -1,0 +1,467 @@
+//! A checkpoint slot: a header sector, then the body, both padded with zeros to blocks.
+//!
+//! ```text
+//! header  0 magic 8   8 u16 version  10 u16 flags (1 scrub)  12 u32 crc of 16..56 and 0..12   16 u64 seq   24 u64 X
+//!        32 u32 boot  36 u32 body crc  40 u64 body bytes  48 u32 partitions  52 u32 streams
+//! partition  u32 local | topic id 16 | u32 partition | u64 incarnation | u32 fence | u16 flags | u16 generations,
+//!            then each generation, then if flags & 2 the producers: u64 at | u16 bytes | the owner's bytes
+//!            flags: 1 forgotten, 2 producers
+//! generation u32 epoch | u64 start | u64 end | u64 synced end | u64 file base | u32 next block (0: no file)
+//!            | u32 tail bytes | u16 lost ranges | u16 descriptor bytes; then lost ranges (u64,u64), descriptor, tail
+//! stream     u32 group | u32 entries | vote 3 x u64 | u64 snapshot index | u64 its term | u64 its bytes (max: none)
+//!            | snapshot; then each entry: u64 index | u64 term | u32 bytes | command
+//! ```
+//! X: the journal is replayed from this sector on; everything before it is in here or in synced segments.
+
+use bytes::Bytes;
+use floe_model::{LeaderEpoch, PartitionIndex, TopicId, TopicPartition};
+
+use super::{BLOCK, Fields, FormatError, VERSION, crc};
+use crate::{CatalogEntry, Snapshot, Stream, Vote};
+
+const MAGIC: &[u8; 8] = b"FloeChkp";
+/// Bytes of the header sector.
+pub const SLOT_HEADER: usize = BLOCK;
+const NO_SNAPSHOT: u64 = u64::MAX;
+const FORGOTTEN: u16 = 1;
+const PRODUCERS: u16 = 2;
+
+/// A slot's header.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SlotHeader {
+    /// Damage was met: bad sectors anywhere in the ring are wiped before the next boot group.
+    pub scrub: bool,
+    /// Rises with each checkpoint.
+    pub seq: u64,
+    /// Replay from here.
+    pub x: u64,
+    /// Boot of the process that wrote it.
+    pub boot: u32,
+    /// Checksum of the body.
+    pub body_crc: u32,
+    /// Its bytes.
+    pub body_bytes: u64,
+    /// Partitions in it.
+    pub partitions: u32,
+    /// Streams in it.
+    pub streams: u32,
+}
+
+impl SlotHeader {
+    /// The header sector.
+    pub fn encode(&self, into: &mut [u8]) {
+        let into = &mut into[..SLOT_HEADER];
+        into.fill(0);
+        into[..8].copy_from_slice(MAGIC);
+        into[8..10].copy_from_slice(&VERSION.to_le_bytes());
+        into[10..12].copy_from_slice(&u16::from(self.scrub).to_le_bytes());
+        into[16..24].copy_from_slice(&self.seq.to_le_bytes());
+        into[24..32].copy_from_slice(&self.x.to_le_bytes());
+        into[32..36].copy_from_slice(&self.boot.to_le_bytes());
+        into[36..40].copy_from_slice(&self.body_crc.to_le_bytes());
+        into[40..48].copy_from_slice(&self.body_bytes.to_le_bytes());
+        into[48..52].copy_from_slice(&self.partitions.to_le_bytes());
+        into[52..56].copy_from_slice(&self.streams.to_le_bytes());
+        let sum = crc(&[&into[16..56], &into[..12]]);
+        into[12..16].copy_from_slice(&sum.to_le_bytes());
+    }
+
+    /// From the header sector.
+    pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
+        let short = FormatError::Inconsistent("checkpoint header");
+        let bytes = bytes.get(..56).ok_or(short)?;
+        let mut fields = Fields(bytes);
+        if fields.bytes(8) != Some(MAGIC) {
+            return Err(FormatError::Magic("checkpoint"));
+        }
+        let version = fields.u16().ok_or(short)?;
+        let flags = fields.u16().ok_or(short)?;
+        if fields.u32().ok_or(short)? != crc(&[&bytes[16..], &bytes[..12]]) {
+            return Err(FormatError::Checksum("checkpoint header"));
+        }
+        if version > VERSION {
+            return Err(FormatError::Newer(version));
+        }
+        (|| {
+            Some(Self {
+                scrub: flags & 1 == 1,
+                seq: fields.u64()?,
+                x: fields.u64()?,
+                boot: fields.u32()?,
+                body_crc: fields.u32()?,
+                body_bytes: fields.u64()?,
+                partitions: fields.u32()?,
+                streams: fields.u32()?,
+            })
+        })()
+        .ok_or(short)
+    }
+}
+
+/// One partition in a checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartitionEntry {
+    /// Its number in the journal.
+    pub local: u32,
+    /// Which.
+    pub partition: TopicPartition,
+    /// Life of its data.
+    pub incarnation: u64,
+    /// Its fence.
+    pub fence: LeaderEpoch,
+    /// Whether only the fence is left.
+    pub is_forgotten: bool,
+    /// In order of epoch.
+    pub generations: Vec<GenerationEntry>,
+    /// Producer snapshot: at offset, bytes.
+    pub producers: Option<(u64, Bytes)>,
+}
+
+/// One generation in a checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GenerationEntry {
+    /// Epoch.
+    pub epoch: LeaderEpoch,
+    /// First offset.
+    pub start: u64,
+    /// End.
+    pub end: u64,
+    /// End of what is in synced segments; the rest is the tail.
+    pub synced: u64,
+    /// Base offset in the name of its newest file.
+    pub file_base: u64,
+    /// First free block there; 0: there is no file.
+    pub next_block: u32,
+    /// Known losses.
+    pub lost: Vec<(u64, u64)>,
+    /// The owner's bytes.
+    pub descriptor: Bytes,
+    /// Whole batches from `synced` to `end`.
+    pub tail: Bytes,
+}
+
+impl PartitionEntry {
+    /// Appends the entry, with `tails[i]` as the parts of the tail of generation i (in place of its `tail`).
+    pub fn encode(&self, tails: &[Vec<Bytes>], into: &mut Vec<u8>) {
+        into.extend(self.local.to_le_bytes());
+        into.extend(self.partition.topic.0);
+        into.extend(self.partition.partition.0.to_le_bytes());
+        into.extend(self.incarnation.to_le_bytes());
+        into.extend(self.fence.0.to_le_bytes());
+        let producers = u16::from(self.producers.is_some()) * PRODUCERS;
+        into.extend(((u16::from(self.is_forgotten) * FORGOTTEN) | producers).to_le_bytes());
+        into.extend((self.generations.len() as u16).to_le_bytes());
+        for (generation, tail) in self.generations.iter().zip(tails) {
+            into.extend(generation.epoch.0.to_le_bytes());
+            into.extend(generation.start.to_le_bytes());
+            into.extend(generation.end.to_le_bytes());
+            into.extend(generation.synced.to_le_bytes());
+            into.extend(generation.file_base.to_le_bytes());
+            into.extend(generation.next_block.to_le_bytes());
+            let tail_bytes: usize = tail.iter().map(Bytes::len).sum();
+            into.extend((tail_bytes as u32).to_le_bytes());
+            into.extend((generation.lost.len() as u16).to_le_bytes());
+            into.extend((generation.descriptor.len() as u16).to_le_bytes());
+            for (from, to) in &generation.lost {
+                into.extend(from.to_le_bytes());
+                into.extend(to.to_le_bytes());
+            }
+            into.extend(&generation.descriptor);
+            for part in tail {
+                into.extend(part);
+            }
+        }
+        if let Some((at, bytes)) = &self.producers {
+            into.extend(at.to_le_bytes());
+            into.extend((bytes.len() as u16).to_le_bytes());
+            into.extend(bytes);
+        }
+    }
+
+    fn decode(fields: &mut Fields<'_>, body: &Bytes) -> Option<Self> {
+        let local = fields.u32()?;
+        let topic = TopicId(fields.array()?);
+        let partition = PartitionIndex(fields.u32()?);
+        let incarnation = fields.u64()?;
+        let fence = LeaderEpoch(fields.u32()?);
+        let flags = fields.u16()?;
+        let count = fields.u16()?;
+        let mut generations = Vec::new();
+        for _ in 0..count {
+            generations.push(GenerationEntry::decode(fields, body)?);
+        }
+        let producers = if flags & PRODUCERS == 0 {
+            None
+        } else {
+            let at = fields.u64()?;
+            let len = usize::from(fields.u16()?);
+            Some((at, body.slice_ref(fields.bytes(len)?)))
+        };
+        Some(Self {
+            local,
+            partition: TopicPartition { topic, partition },
+            incarnation,
+            fence,
+            is_forgotten: flags & FORGOTTEN != 0,
+            generations,
+            producers,
+        })
+    }
+}
+
+impl GenerationEntry {
+    fn decode(fields: &mut Fields<'_>, body: &Bytes) -> Option<Self> {
+        let epoch = LeaderEpoch(fields.u32()?);
+        let (start, end, synced) = (fields.u64()?, fields.u64()?, fields.u64()?);
+        let (file_base, next_block) = (fields.u64()?, fields.u32()?);
+        let tail_bytes = fields.u32()? as usize;
+        let (lost_count, descriptor_bytes) = (fields.u16()?, usize::from(fields.u16()?));
+        let mut lost = Vec::new();
+        for _ in 0..lost_count {
+            lost.push((fields.u64()?, fields.u64()?));
+        }
+        let descriptor = body.slice_ref(fields.bytes(descriptor_bytes)?);
+        let tail = body.slice_ref(fields.bytes(tail_bytes)?);
+        let is_sound = start <= end && synced <= end;
+        is_sound.then_some(Self {
+            epoch,
+            start,
+            end,
+            synced,
+            file_base,
+            next_block,
+            lost,
+            descriptor,
+            tail,
+        })
+    }
+}
+
+/// Appends a stream.
+pub fn encode_stream(stream: &Stream, into: &mut Vec<u8>) {
+    into.extend(stream.group.to_le_bytes());
+    into.extend((stream.entries.len() as u32).to_le_bytes());
+    let vote = stream.vote;
+    for field in [vote.term, vote.node, vote.incarnation] {
+        into.extend(field.to_le_bytes());
+    }
+    let (index, term, data) = match &stream.snapshot {
+        Some(snapshot) => (snapshot.index, snapshot.term, Some(&snapshot.data)),
+        None => (0, 0, None),
+    };
+    into.extend(index.to_le_bytes());
+    into.extend(term.to_le_bytes());
+    into.extend(
+        data.map_or(NO_SNAPSHOT, |data| data.len() as u64)
+            .to_le_bytes(),
+    );
+    if let Some(data) = data {
+        into.extend(data);
+    }
+    for entry in &stream.entries {
+        into.extend(entry.index.to_le_bytes());
+        into.extend(entry.term.to_le_bytes());
+        into.extend((entry.data.len() as u32).to_le_bytes());
+        into.extend(&entry.data);
+    }
+}
+
+fn decode_stream(fields: &mut Fields<'_>, body: &Bytes) -> Option<Stream> {
+    let group = fields.u32()?;
+    let count = fields.u32()?;
+    let vote = Vote {
+        term: fields.u64()?,
+        node: fields.u64()?,
+        incarnation: fields.u64()?,
+    };
+    let (index, term, len) = (fields.u64()?, fields.u64()?, fields.u64()?);
+    let snapshot = if len == NO_SNAPSHOT {
+        None
+    } else {
+        let data = body.slice_ref(fields.bytes(usize::try_from(len).ok()?)?);
+        Some(Snapshot { index, term, data })
+    };
+    let mut entries = Vec::new();
+    for _ in 0..count {
+        let (index, term) = (fields.u64()?, fields.u64()?);
+        let len = fields.u32()? as usize;
+        let data = body.slice_ref(fields.bytes(len)?);
+        entries.push(CatalogEntry { index, term, data });
+    }
+    Some(Stream {
+        group,
+        vote,
+        snapshot,
+        entries,
+    })
+}
+
+/// What a checkpoint says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Body {
+    /// Partitions, forgotten ones too.
+    pub partitions: Vec<PartitionEntry>,
+    /// Catalog streams.
+    pub streams: Vec<Stream>,
+}
+
+impl Body {
+    /// From a body whose length is the header's.
+    pub fn decode(header: &SlotHeader, body: &Bytes) -> Result<Self, FormatError> {
+        if crc(&[body]) != header.body_crc {
+            return Err(FormatError::Checksum("checkpoint body"));
+        }
+        let mut fields = Fields(body);
+        let decoded = (|| {
+            let mut out = Self::default();
+            for _ in 0..header.partitions {
+                out.partitions
+                    .push(PartitionEntry::decode(&mut fields, body)?);
+            }
+            for _ in 0..header.streams {
+                out.streams.push(decode_stream(&mut fields, body)?);
+            }
+            fields.0.is_empty().then_some(out)
+        })();
+        decoded.ok_or(FormatError::Inconsistent("checkpoint body"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn body() -> Body {
+        let generation = GenerationEntry {
+            epoch: LeaderEpoch(2),
+            start: 3,
+            end: 9,
+            synced: 7,
+            file_base: 3,
+            next_block: 4,
+            lost: vec![(4, 5)],
+            descriptor: Bytes::from_static(b"who"),
+            tail: Bytes::from_static(b"tail"),
+        };
+        let partition = TopicPartition {
+            topic: TopicId(*b"0123456789abcdef"),
+            partition: PartitionIndex(1),
+        };
+        Body {
+            partitions: vec![PartitionEntry {
+                local: 1,
+                partition,
+                incarnation: 5,
+                fence: LeaderEpoch(2),
+                is_forgotten: false,
+                generations: vec![generation],
+                producers: Some((7, Bytes::from_static(b"ids"))),
+            }],
+            streams: vec![Stream {
+                group: 0,
+                vote: Vote {
+                    term: 1,
+                    node: 2,
+                    incarnation: 3,
+                },
+                snapshot: Some(Snapshot {
+                    index: 4,
+                    term: 1,
+                    data: Bytes::from_static(b"state"),
+                }),
+                entries: vec![CatalogEntry {
+                    index: 5,
+                    term: 1,
+                    data: Bytes::from_static(b"x"),
+                }],
+            }],
+        }
+    }
+
+    fn encode(body: &Body) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for entry in &body.partitions {
+            let tails: Vec<_> = entry
+                .generations
+                .iter()
+                .map(|g| vec![g.tail.clone()])
+                .collect();
+            entry.encode(&tails, &mut bytes);
+        }
+        for stream in &body.streams {
+            encode_stream(stream, &mut bytes);
+        }
+        bytes
+    }
+
+    #[test]
+    fn a_body_is_laid_out_as_drawn() {
+        let bytes = encode(&body());
+        assert_eq!(&bytes[..4], b"\x01\0\0\0");
+        assert_eq!(
+            &bytes[20..40],
+            b"\x01\0\0\0\x05\0\0\0\0\0\0\0\x02\0\0\0\x02\0\x01\0"
+        );
+        assert_eq!(
+            &bytes[40..60],
+            b"\x02\0\0\0\x03\0\0\0\0\0\0\0\x09\0\0\0\0\0\0\0"
+        );
+        assert_eq!(&bytes[76..88], b"\x04\0\0\0\x04\0\0\0\x01\0\x03\0");
+        assert_eq!(&bytes[104..111], b"whotail");
+        assert_eq!(&bytes[111..124], b"\x07\0\0\0\0\0\0\0\x03\0ids");
+        let header = SlotHeader {
+            partitions: 1,
+            streams: 1,
+            body_crc: crc(&[&bytes]),
+            body_bytes: bytes.len() as u64,
+            ..SlotHeader::default()
+        };
+        assert_eq!(Body::decode(&header, &Bytes::from(bytes)), Ok(body()));
+    }
+
+    #[test]
+    fn a_header_is_laid_out_as_drawn() {
+        let header = SlotHeader {
+            scrub: true,
+            seq: 5,
+            x: 6,
+            boot: 7,
+            body_crc: 8,
+            body_bytes: 9,
+            partitions: 10,
+            streams: 11,
+        };
+        let mut bytes = [1; BLOCK];
+        header.encode(&mut bytes);
+        assert_eq!(&bytes[..12], b"FloeChkp\x01\0\x01\0");
+        assert_eq!(
+            &bytes[16..36],
+            b"\x05\0\0\0\0\0\0\0\x06\0\0\0\0\0\0\0\x07\0\0\0"
+        );
+        assert_eq!(
+            &bytes[36..56],
+            b"\x08\0\0\0\x09\0\0\0\0\0\0\0\x0a\0\0\0\x0b\0\0\0"
+        );
+        assert_eq!(SlotHeader::decode(&bytes), Ok(header));
+        bytes[30] ^= 1;
+        assert_eq!(
+            SlotHeader::decode(&bytes),
+            Err(FormatError::Checksum("checkpoint header"))
+        );
+    }
+
+    #[test]
+    fn a_body_cut_short_is_refused_without_panic() {
+        let bytes = encode(&body());
+        for cut in 0..bytes.len() {
+            let part = Bytes::copy_from_slice(&bytes[..cut]);
+            let header = SlotHeader {
+                partitions: 1,
+                streams: 1,
+                body_crc: crc(&[&part]),
+                ..SlotHeader::default()
+            };
+            assert!(Body::decode(&header, &part).is_err(), "{cut}");
+        }
+    }
+}
