@@ -7,4 +7,6 @@ pub mod client;
 pub mod commands;
 pub mod config;
 pub mod exit;
+mod logs;
+pub mod node;
 pub mod output;

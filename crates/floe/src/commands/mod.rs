@@ -1,6 +1,7 @@
 //! The commands, one file each: what it is called, what it does, what it prints.
 
 pub mod config;
+pub mod dev;
 
 use clap::{Parser, Subcommand};
 
@@ -16,6 +17,8 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Run one node in the foreground, on this machine only.
+    Dev(dev::Dev),
     /// Show every setting with its value and where it came from.
     Config(config::Config),
 }
@@ -24,6 +27,7 @@ impl Cli {
     /// Does what the command line says.
     pub fn run(self) -> Outcome {
         match self.command {
+            Command::Dev(command) => command.run(),
             Command::Config(command) => command.run(),
         }
     }

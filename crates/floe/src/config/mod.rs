@@ -69,6 +69,13 @@ pub struct Loaded {
     pub in_force: Vec<InForce>,
 }
 
+impl Loaded {
+    /// Where a setting's value comes from.
+    pub fn place(&self, name: &str) -> Place {
+        value_of(&self.in_force, name).place.clone()
+    }
+}
+
 /// Reads, checks and merges all sources.
 pub fn load(sources: &Sources) -> Result<Loaded, Mistakes> {
     let layers = [
@@ -160,9 +167,9 @@ fn check_together(in_force: &[InForce], mistakes: &mut Vec<Mistake>) {
     }
     let ports = [
         "kafka.port",
-        "discovery.port",
-        "produce.port",
-        "consume.port",
+        "http.discovery.port",
+        "http.produce.port",
+        "http.consume.port",
         "metrics.port",
     ];
     for (at, one) in ports.iter().enumerate() {

@@ -167,11 +167,11 @@ settings! {
         #[doc = "Port of the Kafka protocol."]
         kafka_port: u16 = "kafka.port", PORT, Default::Is("9092");
         #[doc = "Port of HTTP for discovery and status."]
-        discovery_port: u16 = "discovery.port", PORT, Default::Is("9250");
+        discovery_port: u16 = "http.discovery.port", PORT, Default::Is("9250");
         #[doc = "Port of HTTP for producers."]
-        produce_port: u16 = "produce.port", PORT, Default::Is("9251");
+        produce_port: u16 = "http.produce.port", PORT, Default::Is("9251");
         #[doc = "Port of HTTP for consumers."]
-        consume_port: u16 = "consume.port", PORT, Default::Is("9252");
+        consume_port: u16 = "http.consume.port", PORT, Default::Is("9252");
         #[doc = "Port of the metrics in Prometheus' text format."]
         metrics_port: u16 = "metrics.port", PORT, Default::Is("9253");
     }
@@ -213,7 +213,7 @@ settings! {
         #[doc = "Largest frame of the Kafka protocol."]
         socket_request_max_bytes: usize = "socket.request.max.bytes", Kind::Bytes { min: 64 << 10, max: GIB }, Default::Is("104857600");
         #[doc = "Largest body of an HTTP produce request."]
-        produce_body_max_bytes: usize = "produce.body.max.bytes", Kind::Bytes { min: 1024, max: 64 * MIB }, Default::Is("1MiB");
+        produce_body_max_bytes: usize = "http.produce.body.max.bytes", Kind::Bytes { min: 1024, max: 64 * MIB }, Default::Is("1MiB");
         #[doc = "Connections open at once, over all doors."]
         max_connections: usize = "max.connections", Kind::Number { unit: "connections", min: 1, max: 1_000_000 }, Default::Is("10000");
         #[doc = "How long a connection may be silent before it is closed."]

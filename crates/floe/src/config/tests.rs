@@ -78,7 +78,7 @@ fn settings_that_contradict_each_other_are_refused() {
     assert_eq!(
         mistakes(&sources("", &[], &["kafka.port=9250"])),
         [
-            "flag --set kafka.port=9250: kafka.port and discovery.port are both 9250; give each door \
+            "flag --set kafka.port=9250: kafka.port and http.discovery.port are both 9250; give each door \
              a port of its own"
         ]
     );
@@ -89,7 +89,7 @@ fn settings_that_contradict_each_other_are_refused() {
              group.max.session.timeout.ms (10); lower the first or raise the second"
         ]
     );
-    let zero = ["kafka.port=0", "produce.port=0"];
+    let zero = ["kafka.port=0", "http.produce.port=0"];
     assert!(load(&sources("", &[], &zero)).is_ok());
 }
 

@@ -1,0 +1,154 @@
+//! Assembly of a node: addresses, the broker, the doors, and an orderly end.
+//!
+//! Order: all ports are taken; the broker recovers; the doors begin to listen, Kafka's last; the node says it is ready.
+//! Ends in the opposite order. A failed write ends the process without any order: what is acknowledged is on the disk.
+
+pub mod banner;
+pub mod bind;
+pub mod directory;
+mod limits;
+mod memory;
+mod signals;
+mod start_error;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use floe_broker::{Broker, Endpoint, Settings, TopicSettings, World};
+use floe_model::NodeId;
+use floe_world::{clock, disk, random};
+use tokio::sync::watch;
+
+pub use banner::Ready;
+use bind::{Bound, Door};
+
+use crate::config::{Config, Loaded};
+use crate::exit::{Code, Failure, Outcome};
+
+/// Runs a node until it is asked to stop or fails; `announce` is called once when it is ready.
+pub async fn run(loaded: &Loaded, announce: impl FnOnce(&mut Ready<'_>) -> Outcome) -> Outcome {
+    let config = &loaded.config;
+    let mut signals = signals::Signals::catch()?;
+    if let Some(limit) = limits::open_files(config) {
+        tracing::warn!(
+            limit,
+            "the limit of open files is below what max.connections needs; raise it (ulimit -n) or lower max.connections"
+        );
+    }
+    directory::make(&config.log_dir)?;
+    let addresses_from = &loaded.place("listen.addresses");
+    let bound = bind::bind(config, addresses_from)?;
+    let host = host(config);
+    let ports: Vec<(Door, u16)> = bound.iter().map(|one| (one.door, one.port)).collect();
+    let (failed, mut failure) = watch::channel(None);
+    let starting = Broker::start(
+        world(config),
+        settings(config, &host, &ports),
+        move |what: &str| {
+            failed.send_replace(Some(what.to_owned()));
+        },
+    );
+    let broker = tokio::select! {
+        started = starting => started.map_err(|error| start_error::failure(&error))?,
+        signal = signals.next() => {
+            tracing::info!(signal, "stopped before it was ready");
+            return Ok(());
+        }
+    };
+    let _doors = Doors::open(&broker, config, bound)?;
+    let mut ready = Ready {
+        host: &host,
+        ports: &ports,
+        data_dir: &config.log_dir,
+        took: Duration::ZERO,
+    };
+    announce(&mut ready)?;
+    let failed = async {
+        // An error means that the broker is gone, which it is not while this function holds it.
+        let what = failure.wait_for(Option::is_some).await;
+        what.map_or_else(|_| String::new(), |what| what.clone().unwrap_or_default())
+    };
+    tokio::select! {
+        signal = signals.next() => tracing::info!(signal, "stopping"),
+        what = failed => return Err(disk_failed(config, &what)),
+    }
+    tokio::select! {
+        () = broker.stop() => Ok(()),
+        signal = signals.next() => {
+            // What is acknowledged is durable; only the next start takes longer.
+            tracing::info!(signal, "stopping at once");
+            Ok(())
+        }
+    }
+}
+
+fn disk_failed(config: &Config, what: &str) -> Failure {
+    Failure::new(
+        Code::DiskFailed,
+        format!(
+            "a write to {} failed: {what}; nothing was acknowledged after it. Look at the disk, then start again: the \
+             node comes back from what the disk holds",
+            config.log_dir.display()
+        ),
+    )
+}
+
+/// The name under which callers on this machine find the node.
+fn host(config: &Config) -> String {
+    match config.listen_addresses.as_slice() {
+        [only] => only.to_string(),
+        _ => "localhost".to_owned(),
+    }
+}
+
+fn world(config: &Config) -> World {
+    World {
+        disk: Arc::new(disk::Real::new()),
+        clock: Arc::new(clock::System),
+        random: Arc::new(random::System),
+        memory: memory::buffers(config.memory_limit_bytes),
+    }
+}
+
+fn settings(config: &Config, host: &str, ports: &[(Door, u16)]) -> Settings {
+    let unlimited = |limit: i64| u64::try_from(limit).ok();
+    let ms = Duration::from_millis;
+    Settings {
+        node: NodeId(config.node_id),
+        endpoints: ports
+            .iter()
+            .map(|(door, port)| Endpoint {
+                door: door.endpoint().to_owned(),
+                host: host.to_owned(),
+                port: *port,
+            })
+            .collect(),
+        auto_create_topics: config.auto_create_topics_enable,
+        partitions_default: config.num_partitions,
+        topic_defaults: TopicSettings {
+            retention_ms: unlimited(config.log_retention_hours).map(|hours| hours * 3_600_000),
+            retention_bytes: unlimited(config.log_retention_bytes),
+            max_message_bytes: config.message_max_bytes as u32,
+            ..TopicSettings::default()
+        },
+        retention_check_interval: ms(config.log_retention_check_interval_ms),
+        producer_expiration: ms(config.producer_id_expiration_ms),
+        offset_metadata_bytes_max: config.offset_metadata_max_bytes,
+        group_initial_rebalance_delay: ms(config.group_initial_rebalance_delay_ms),
+        group_session_timeout_min: ms(config.group_min_session_timeout_ms),
+        group_session_timeout_max: ms(config.group_max_session_timeout_ms),
+        ..Settings::new(config.log_dir.clone())
+    }
+}
+
+/// The doors of a running node.
+struct Doors {}
+
+impl Doors {
+    fn open(_broker: &Broker, _config: &Config, bound: Vec<Bound>) -> Outcome<Self> {
+        for one in bound {
+            one.listen()?;
+        }
+        Ok(Self {})
+    }
+}
