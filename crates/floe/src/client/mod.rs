@@ -4,6 +4,7 @@
 //! node closed while it was idle is opened again once. Does not follow redirects and speaks no TLS.
 
 mod address;
+pub mod api;
 
 use std::time::Duration;
 

@@ -2,10 +2,13 @@
 
 pub mod config;
 pub mod dev;
+pub mod group;
+pub mod topic;
 
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 
-use crate::exit::Outcome;
+use crate::client::{Address, Client};
+use crate::exit::{Code, Failure, Outcome};
 
 /// Floe: an event-streaming broker in one small binary.
 #[derive(Debug, Parser)]
@@ -19,6 +22,12 @@ pub struct Cli {
 enum Command {
     /// Run one node in the foreground, on this machine only.
     Dev(dev::Dev),
+    /// List, create, describe and delete topics.
+    #[command(subcommand)]
+    Topic(topic::Topic),
+    /// List, describe and delete groups; their lag.
+    #[command(subcommand)]
+    Group(group::Group),
     /// Show every setting with its value and where it came from.
     Config(config::Config),
 }
@@ -28,7 +37,39 @@ impl Cli {
     pub fn run(self) -> Outcome {
         match self.command {
             Command::Dev(command) => command.run(),
+            Command::Topic(command) => command.run(),
+            Command::Group(command) => command.run(),
             Command::Config(command) => command.run(),
         }
     }
+}
+/// Where a command finds its node, and how it prints.
+#[derive(Clone, Debug, Args)]
+pub struct Node {
+    /// A node's HTTP port.
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "FLOE_SERVER",
+        default_value = "http://127.0.0.1:9250"
+    )]
+    server: Address,
+    /// Print JSON for programs.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Node {
+    fn client(&self) -> Client {
+        Client::new(self.server.clone())
+    }
+}
+
+/// Runs a command's requests on a runtime of one thread.
+fn on_runtime<T>(work: impl Future<Output = Outcome<T>>) -> Outcome<T> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(Code::Failed, format!("cannot start: {error}")))?
+        .block_on(work)
 }
