@@ -16,6 +16,7 @@ pub mod format;
 mod log;
 #[allow(dead_code, reason = "the engine behind it lands next")]
 mod receipt;
+pub mod verify;
 
 pub use api::{
     CatalogEntry, ColdRead, Durable, Events, Generation, LostRange, Outcome, Recovered,
