@@ -1,1 +1,3 @@
 //! The doors: Kafka, HTTP, metrics; they translate and never decide.
+
+pub mod listen;

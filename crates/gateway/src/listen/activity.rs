@@ -1,0 +1,214 @@
+//! What one connection is doing, and until when it may.
+//!
+//! Guarantees: reading and writing cost two relaxed stores, never a timer; one timer per connection asks
+//! [`Activity::next`] when to look again. A connection that is silent, half-way through a head, idle, or does not
+//! take its answer is named as such after the time its [`Limits`] grant.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use floe_world::Clock;
+
+use super::Limits;
+
+/// Marks "not now" among the times.
+const NEVER: u64 = u64::MAX;
+
+/// Why a connection is closed by us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overdue {
+    /// Nothing came.
+    FirstByte,
+    /// A head began and did not end.
+    Head,
+    /// No request for long.
+    Idle,
+    /// The answer is not taken.
+    Write,
+}
+
+/// Times are milliseconds of the monotonic clock since the connection was accepted.
+pub struct Activity {
+    clock: Arc<dyn Clock>,
+    opened: Duration,
+    any_read: AtomicBool,
+    multiplexed: AtomicBool,
+    requests: AtomicU32,
+    head_since: AtomicU64,
+    idle_since: AtomicU64,
+    blocked_since: AtomicU64,
+    broken: AtomicBool,
+}
+
+impl std::fmt::Debug for Activity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Activity")
+            .field("requests", &self.requests)
+            .field("broken", &self.broken)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Activity {
+    /// Of a connection accepted now.
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self {
+            opened: clock.monotonic(),
+            clock,
+            any_read: AtomicBool::new(false),
+            multiplexed: AtomicBool::new(false),
+            requests: AtomicU32::new(0),
+            head_since: AtomicU64::new(NEVER),
+            idle_since: AtomicU64::new(0),
+            blocked_since: AtomicU64::new(NEVER),
+            broken: AtomicBool::new(false),
+        }
+    }
+
+    fn now(&self) -> u64 {
+        self.clock
+            .monotonic()
+            .saturating_sub(self.opened)
+            .as_millis() as u64
+    }
+
+    /// Bytes came in. The first ones tell whether the caller speaks HTTP/2 (RFC 9113, 3.4).
+    pub fn read(&self, bytes: &[u8]) {
+        if !self.any_read.swap(true, Relaxed) {
+            self.multiplexed.store(bytes.starts_with(b"PRI"), Relaxed);
+        }
+        if self.requests.load(Relaxed) == 0
+            && self.head_since.load(Relaxed) == NEVER
+            && !self.multiplexed.load(Relaxed)
+        {
+            self.head_since.store(self.now(), Relaxed);
+        }
+    }
+
+    /// Bytes went out, or cannot at the moment.
+    pub fn write(&self, blocked: bool) {
+        if !blocked {
+            self.blocked_since.store(NEVER, Relaxed);
+        } else if self.blocked_since.load(Relaxed) == NEVER {
+            self.blocked_since.store(self.now(), Relaxed);
+        }
+    }
+
+    /// The connection failed, or an answer on it was given up: what was sent last may not have arrived.
+    pub fn set_broken(&self) {
+        self.broken.store(true, Relaxed);
+    }
+
+    /// See [`Activity::set_broken`].
+    pub fn is_broken(&self) -> bool {
+        self.broken.load(Relaxed)
+    }
+
+    /// A request's head is complete.
+    pub fn request_began(&self) {
+        self.head_since.store(NEVER, Relaxed);
+        self.requests.fetch_add(1, Relaxed);
+    }
+
+    /// A request's answer has been handed over whole, or given up.
+    pub fn request_ended(&self) {
+        self.idle_since.store(self.now(), Relaxed);
+        self.requests.fetch_sub(1, Relaxed);
+    }
+
+    /// How long until the next look, or what is overdue.
+    pub fn next(&self, limits: &Limits) -> Result<Duration, Overdue> {
+        let now = self.now();
+        let left = |since: u64, limit: Duration, why: Overdue| {
+            let spent = Duration::from_millis(now.saturating_sub(since));
+            limit.checked_sub(spent).filter(|d| !d.is_zero()).ok_or(why)
+        };
+        if !self.any_read.load(Relaxed) {
+            return left(0, limits.first_byte, Overdue::FirstByte);
+        }
+        let blocked = self.blocked_since.load(Relaxed);
+        let mut wait = limits.write_stall;
+        if blocked != NEVER {
+            wait = left(blocked, limits.write_stall, Overdue::Write)?;
+        }
+        if self.requests.load(Relaxed) > 0 {
+            return Ok(wait);
+        }
+        let head = self.head_since.load(Relaxed);
+        if head != NEVER {
+            return Ok(wait.min(left(head, limits.head, Overdue::Head)?));
+        }
+        let idle = left(self.idle_since.load(Relaxed), limits.idle, Overdue::Idle)?;
+        Ok(wait.min(idle).min(limits.head))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use floe_model::Timestamp;
+    use floe_world::clock::Manual;
+
+    fn subject() -> (Arc<Manual>, Activity, Limits) {
+        let clock = Arc::new(Manual::at(Timestamp(0)));
+        let activity = Activity::new(clock.clone());
+        (clock, activity, Limits::default())
+    }
+
+    #[test]
+    fn silence_after_the_connection_is_overdue_at_the_first_byte_limit() {
+        let (clock, activity, limits) = subject();
+        assert_eq!(activity.next(&limits), Ok(limits.first_byte));
+        clock.advance(limits.first_byte);
+        assert_eq!(activity.next(&limits), Err(Overdue::FirstByte));
+    }
+
+    #[test]
+    fn a_head_that_drips_is_overdue_however_often_a_byte_comes() {
+        let (clock, activity, limits) = subject();
+        for _ in 0..10 {
+            activity.read(b"G");
+            assert!(activity.next(&limits).is_ok());
+            clock.advance(limits.head / 10);
+        }
+        assert_eq!(activity.next(&limits), Err(Overdue::Head));
+    }
+
+    #[test]
+    fn a_request_in_flight_is_never_idle() {
+        let (clock, activity, limits) = subject();
+        activity.read(b"GET");
+        activity.request_began();
+        clock.advance(limits.idle * 2);
+        assert!(activity.next(&limits).is_ok());
+        activity.request_ended();
+        assert!(activity.next(&limits).is_ok());
+        clock.advance(limits.idle);
+        assert_eq!(activity.next(&limits), Err(Overdue::Idle));
+    }
+
+    #[test]
+    fn an_answer_that_is_not_taken_is_overdue_even_with_a_request_in_flight() {
+        let (clock, activity, limits) = subject();
+        activity.read(b"GET");
+        activity.request_began();
+        activity.write(true);
+        clock.advance(limits.write_stall / 2);
+        activity.write(true);
+        assert_eq!(activity.next(&limits), Ok(limits.write_stall / 2));
+        clock.advance(limits.write_stall / 2);
+        assert_eq!(activity.next(&limits), Err(Overdue::Write));
+        activity.write(false);
+        assert!(activity.next(&limits).is_ok());
+    }
+
+    #[test]
+    fn pings_of_http2_are_not_a_head() {
+        let (clock, activity, limits) = subject();
+        activity.read(b"PRI * HTTP/2.0");
+        clock.advance(limits.head * 2);
+        activity.read(b"ping");
+        assert!(activity.next(&limits).is_ok());
+    }
+}

@@ -1,0 +1,47 @@
+//! What one listener grants its callers: how many there may be and how long each may take over what.
+//!
+//! Guarantees: every wait for a caller ends. Values only; [`super::activity`] judges by them.
+
+use std::time::Duration;
+
+/// Limits of the connections of one or several listeners.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Most connections at once; one more is told so and closed.
+    pub connections: usize,
+    /// From the connection to its first byte.
+    pub first_byte: Duration,
+    /// From the first byte of a request's head to its last (HTTP/1.1).
+    pub head: Duration,
+    /// Between requests.
+    pub idle: Duration,
+    /// Between two pieces of a request body.
+    pub body_stall: Duration,
+    /// From the first byte of a request body to its last.
+    pub body: Duration,
+    /// Without one byte of an answer being taken by the caller.
+    pub write_stall: Duration,
+    /// Largest head of a request, in bytes; also the read buffer of an HTTP/1.1 connection.
+    pub head_bytes: usize,
+    /// Concurrent requests of one HTTP/2 connection.
+    pub streams: u32,
+    /// From the wish to stop until connections with a request in flight are cut.
+    pub drain: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 10_000,
+            first_byte: Duration::from_secs(30),
+            head: Duration::from_secs(10),
+            idle: Duration::from_secs(600),
+            body_stall: Duration::from_secs(10),
+            body: Duration::from_secs(60),
+            write_stall: Duration::from_secs(30),
+            head_bytes: 32 * 1024,
+            streams: 128,
+            drain: Duration::from_secs(5),
+        }
+    }
+}
