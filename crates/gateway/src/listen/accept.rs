@@ -6,11 +6,13 @@
 
 use std::future::Future;
 use std::io;
+use std::net::Shutdown;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use floe_world::{Clock, tasks};
+use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::task::TaskTracker;
@@ -94,8 +96,7 @@ impl Gate {
         };
         let Ok(place) = Arc::clone(&self.room).try_acquire_owned() else {
             self.metrics.refused.inc();
-            // Nobody to tell if even this does not fit into the socket.
-            drop(stream.try_write(protocol.full()));
+            refuse(&stream, protocol.full());
             return;
         };
         if let Err(e) = stream.set_nodelay(true) {
@@ -132,5 +133,19 @@ impl Gate {
             tracing::warn!(error = %error, "cannot accept a connection; raise the limit of open files");
             tokio::time::sleep(PAUSE).await;
         }
+    }
+}
+
+/// Says why, without waiting: what the caller has sent so far is taken in first, since a close with unread bytes is
+/// a reset, which could overtake the answer.
+fn refuse(stream: &TcpStream, why: &[u8]) {
+    let socket = SockRef::from(stream);
+    let mut scratch = [std::mem::MaybeUninit::uninit(); 4096];
+    drop(socket.recv(&mut scratch));
+    if let Err(e) = socket
+        .send(why)
+        .and_then(|_| socket.shutdown(Shutdown::Write))
+    {
+        tracing::debug!(error = %e, "a refused caller was gone already");
     }
 }

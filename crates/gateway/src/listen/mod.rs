@@ -6,9 +6,9 @@
 mod accept;
 mod activity;
 mod connection;
-mod protocol;
 mod limits;
 mod metrics;
+mod protocol;
 mod socket;
 mod stop;
 #[cfg(test)]
@@ -17,7 +17,7 @@ mod tests;
 pub use accept::{Accepted, Gate, Serve};
 pub use activity::{Activity, Overdue};
 pub use connection::{Connection, ConnectionId};
-pub use protocol::Http;
 pub use limits::Limits;
 pub use metrics::Metrics;
+pub use protocol::Http;
 pub use stop::{Phase, Stop, Stopper};
