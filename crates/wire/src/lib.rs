@@ -6,6 +6,7 @@
 pub mod batch;
 pub mod codec;
 pub mod frame;
+pub mod produce;
 pub mod varint;
 
 pub use kacrab_protocol::generated::ErrorCode;

@@ -154,15 +154,17 @@ impl Refusal {
             | RefusalKind::NoKey => Class::Invalid,
         }
     }
+}
 
+impl Class {
     /// Kafka's code for it.
-    pub fn error_code(&self) -> ErrorCode {
-        match self.class() {
-            Class::Corrupt => ErrorCode::CorruptMessage,
-            Class::TooLarge => ErrorCode::MessageTooLarge,
-            Class::Invalid => ErrorCode::InvalidRecord,
-            Class::Timestamp => ErrorCode::InvalidTimestamp,
-            Class::Codec => ErrorCode::UnsupportedCompressionType,
+    pub fn error_code(self) -> ErrorCode {
+        match self {
+            Self::Corrupt => ErrorCode::CorruptMessage,
+            Self::TooLarge => ErrorCode::MessageTooLarge,
+            Self::Invalid => ErrorCode::InvalidRecord,
+            Self::Timestamp => ErrorCode::InvalidTimestamp,
+            Self::Codec => ErrorCode::UnsupportedCompressionType,
         }
     }
 }

@@ -202,7 +202,7 @@ fn each_broken_header_field_is_refused_by_name() {
     assert!(check(&whole, &rules, &mut scratch).is_ok());
     rules.batch_bytes_max -= 1;
     let over = check(&whole, &rules, &mut scratch).unwrap_err();
-    assert_eq!(over.error_code(), crate::ErrorCode::MessageTooLarge);
+    assert_eq!(over.class().error_code(), crate::ErrorCode::MessageTooLarge);
 }
 
 #[test]

@@ -1,0 +1,303 @@
+//! One connection: frames are read into pool buffers, requests begin in their order, answers leave in that order.
+//!
+//! One task drives both halves, joined by a bounded queue: when it is full, nothing more is read. An append happens
+//! as its request is read, so that appends of one connection keep their order without waiting for one another; every
+//! other request runs when the answers before it are out, as in Kafka.
+//!
+//! Guarantees: a frame that does not end, an answer that is not taken and a silent caller cost their own connection,
+//! after the times of [`Limits`](crate::listen::Limits); a connection closed for what it sent says why in the log.
+
+use std::future::Future;
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
+use std::time::Duration;
+
+use bytes::Bytes;
+use floe_wire::frame;
+use floe_world::memory;
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use super::answer::{Answer, Outbox};
+use super::door::Door;
+use super::request::{Caller, Close, Request};
+use crate::listen::{Accepted, Phase};
+
+/// A frame may take this long for each of its bytes, beside the time of a head: 100 KiB/s.
+const FRAME_BYTES_PER_MS: usize = 100;
+/// Small answers that are ready together leave in one write of about this size.
+const GATHER_BYTES: usize = 64 * 1024;
+
+/// What a request came to: an answer, nothing to say (acks=0), or the end of the connection.
+pub(super) type Outcome = Result<Option<Answer>, Close>;
+
+/// The work behind one answer.
+pub(super) struct Slot {
+    /// Resolves to the answer; does nothing before it is polled.
+    pub(super) work: Pin<Box<dyn Future<Output = Outcome> + Send>>,
+    /// Waits for others (long polls, rebalances): cut when the node stops.
+    pub(super) is_patient: bool,
+    /// Place of the API in the table, for metrics.
+    pub(super) api: usize,
+    /// When its frame was read.
+    pub(super) since: Duration,
+}
+
+/// Why a half of the connection ended.
+enum Ended {
+    /// The caller has gone.
+    Gone,
+    /// The node stops.
+    Stopping,
+    /// The caller took too long over this.
+    Overdue(&'static str),
+    /// The socket failed.
+    Io(io::Error),
+    /// What it sent cannot be answered.
+    Close(Close),
+}
+
+impl From<io::Error> for Ended {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::BrokenPipe => Self::Gone,
+            _ => Self::Io(error),
+        }
+    }
+}
+
+/// Serves one connection until it ends.
+pub(super) async fn serve(door: &Door, accepted: &Accepted) {
+    let in_flight = AtomicUsize::new(0);
+    let (queue, slots) = mpsc::channel(door.settings().pipeline_max);
+    let reading = read(door, accepted, queue, &in_flight);
+    let mut writing = pin!(write(door, &accepted.stream, slots, &in_flight));
+    let ended = tokio::select! {
+        ended = reading => ended,
+        ended = &mut writing => ended,
+    };
+    let peer = accepted.connection.peer;
+    match ended {
+        Ended::Gone => return,
+        Ended::Overdue(what) => {
+            door.metrics().closed_overdue.inc();
+            tracing::info!(%peer, what, "Kafka connection closed: too slow");
+            return;
+        }
+        Ended::Io(error) => {
+            tracing::debug!(%peer, %error, "Kafka connection failed");
+            return;
+        }
+        Ended::Stopping => {}
+        Ended::Close(reason) => {
+            door.metrics().closed_refused.inc();
+            tracing::warn!(%peer, %reason, "Kafka connection closed: cannot be answered");
+        }
+    }
+    // Requests read before are answered still, if the caller takes the answers.
+    drop(timeout(door.gate().limits.drain, writing).await);
+}
+
+async fn read(
+    door: &Door,
+    accepted: &Accepted,
+    queue: mpsc::Sender<Slot>,
+    in_flight: &AtomicUsize,
+) -> Ended {
+    let mut stopping = pin!(door.gate().stop.reached(Phase::Draining));
+    let mut is_first = true;
+    let caller = Caller {
+        peer: accepted.connection.peer,
+        local: accepted.connection.local,
+    };
+    loop {
+        let frame = tokio::select! {
+            frame = read_frame(door, &accepted.stream, is_first, in_flight) => frame,
+            () = &mut stopping => return Ended::Stopping,
+        };
+        is_first = false;
+        let frame = match frame {
+            Ok(frame) => frame,
+            Err(ended) => return ended,
+        };
+        let begun = Request::parse(&frame, caller);
+        drop(frame);
+        match begun.and_then(|request| door.begin(request)) {
+            Ok(None) => {}
+            Ok(Some(slot)) => {
+                in_flight.fetch_add(1, Ordering::Relaxed);
+                if queue.send(slot).await.is_err() {
+                    return Ended::Gone;
+                }
+            }
+            Err(close) => return Ended::Close(close),
+        }
+    }
+}
+
+/// Reads one frame without its length.
+async fn read_frame(
+    door: &Door,
+    stream: &TcpStream,
+    is_first: bool,
+    in_flight: &AtomicUsize,
+) -> Result<Bytes, Ended> {
+    let limits = &door.gate().limits;
+    let mut length = [0; frame::LENGTH_BYTES];
+    let mut filled = 0;
+    let patience = if is_first {
+        limits.first_byte
+    } else {
+        limits.idle
+    };
+    loop {
+        match timeout(patience, read_some(stream, &mut length[filled..])).await {
+            Ok(read) => {
+                filled += read?;
+                break;
+            }
+            // A caller that waits for an answer is not idle.
+            Err(_) if in_flight.load(Ordering::Relaxed) > 0 => {}
+            Err(_) => return Err(Ended::Overdue("no request")),
+        }
+    }
+    timeout(limits.head, read_all(stream, &mut length[filled..]))
+        .await
+        .map_err(|_| Ended::Overdue("the length of a frame"))??;
+    let length =
+        frame::length(length, door.frame_bytes_max()).map_err(|e| Ended::Close(e.into()))?;
+    let mut buffer = door.memory().get(length).await;
+    let patience = limits.head + Duration::from_millis((length / FRAME_BYTES_PER_MS) as u64);
+    timeout(patience, read_all(stream, &mut buffer[..length]))
+        .await
+        .map_err(|_| Ended::Overdue("a frame"))??;
+    door.metrics().bytes_in.inc_by(length as u64);
+    Ok(buffer.freeze(length))
+}
+
+async fn read_all(stream: &TcpStream, into: &mut [u8]) -> io::Result<()> {
+    let mut filled = 0;
+    while filled < into.len() {
+        filled += read_some(stream, &mut into[filled..]).await?;
+    }
+    Ok(())
+}
+
+async fn read_some(stream: &TcpStream, into: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match stream.try_read(into) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(read) => return Ok(read),
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => stream.readable().await?,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+}
+
+async fn write(
+    door: &Door,
+    stream: &TcpStream,
+    mut slots: mpsc::Receiver<Slot>,
+    in_flight: &AtomicUsize,
+) -> Ended {
+    let mut stopping = pin!(door.gate().stop.reached(Phase::Draining));
+    let mut is_stopping = false;
+    let mut outbox = Outbox::default();
+    let mut held = None;
+    loop {
+        let next = match held.take() {
+            Some(slot) => Some(slot),
+            None => slots.recv().await,
+        };
+        let Some(mut slot) = next else {
+            return Ended::Gone;
+        };
+        let outcome = loop {
+            if is_stopping && slot.is_patient {
+                return Ended::Stopping;
+            }
+            tokio::select! {
+                outcome = &mut slot.work => break outcome,
+                () = &mut stopping, if !is_stopping => is_stopping = true,
+            }
+        };
+        if let Err(close) = settle(door, &slot, outcome, &mut outbox) {
+            return Ended::Close(close);
+        }
+        let mut done = 1;
+        while outbox.len() < GATHER_BYTES {
+            let Ok(mut slot) = slots.try_recv() else {
+                break;
+            };
+            let Some(outcome) = poll_once(&mut slot).await else {
+                held = Some(slot);
+                break;
+            };
+            done += 1;
+            if let Err(close) = settle(door, &slot, outcome, &mut outbox) {
+                return Ended::Close(close);
+            }
+        }
+        if let Err(ended) = flush(door, stream, &mut outbox).await {
+            return ended;
+        }
+        in_flight.fetch_sub(done, Ordering::Relaxed);
+    }
+}
+
+/// Takes a finished slot's answer into the outbox.
+fn settle(door: &Door, slot: &Slot, outcome: Outcome, outbox: &mut Outbox) -> Result<(), Close> {
+    door.metrics().answered(
+        slot.api,
+        door.gate().clock.monotonic().saturating_sub(slot.since),
+    );
+    if let Some(answer) = outcome? {
+        outbox.push(answer);
+    }
+    Ok(())
+}
+
+/// The outcome, if it is there without waiting.
+async fn poll_once(slot: &mut Slot) -> Option<Outcome> {
+    std::future::poll_fn(|cx| {
+        Poll::Ready(match slot.work.as_mut().poll(cx) {
+            Poll::Ready(outcome) => Some(outcome),
+            Poll::Pending => None,
+        })
+    })
+    .await
+}
+
+async fn flush(door: &Door, stream: &TcpStream, outbox: &mut Outbox) -> Result<(), Ended> {
+    door.metrics().bytes_out.inc_by(outbox.len() as u64);
+    while !outbox.is_empty() {
+        let written = stream.try_write_vectored(&outbox.slices());
+        match written {
+            Ok(written) => outbox.advance(written),
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                timeout(door.gate().limits.write_stall, stream.writable())
+                    .await
+                    .map_err(|_| Ended::Overdue("an answer"))??;
+            }
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+    Ok(())
+}
+
+/// The largest frame that fits both limit and memory.
+pub(super) fn frame_bytes_max(configured: usize, memory: &memory::Pool) -> usize {
+    let by_memory = match memory.limit() {
+        limit if limit > memory::LARGEST_CLASS => limit - limit % memory::ALIGNMENT,
+        // The greatest power of two that the share can hand out.
+        limit => 1 << limit.max(memory::ALIGNMENT).ilog2(),
+    };
+    configured.min(by_memory)
+}
