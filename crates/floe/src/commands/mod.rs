@@ -3,6 +3,7 @@
 pub mod config;
 pub mod dev;
 pub mod group;
+pub mod produce;
 pub mod topic;
 
 use clap::{Args, Parser, Subcommand};
@@ -25,6 +26,8 @@ enum Command {
     /// List, create, describe and delete topics.
     #[command(subcommand)]
     Topic(topic::Topic),
+    /// Append records, one a line of the standard input.
+    Produce(produce::Produce),
     /// List, describe and delete groups; their lag.
     #[command(subcommand)]
     Group(group::Group),
@@ -38,6 +41,7 @@ impl Cli {
         match self.command {
             Command::Dev(command) => command.run(),
             Command::Topic(command) => command.run(),
+            Command::Produce(command) => command.run(),
             Command::Group(command) => command.run(),
             Command::Config(command) => command.run(),
         }
