@@ -5,6 +5,7 @@ pub mod dev;
 pub mod group;
 pub mod produce;
 pub mod topic;
+pub mod verify;
 
 use clap::{Args, Parser, Subcommand};
 
@@ -31,6 +32,8 @@ enum Command {
     /// List, describe and delete groups; their lag.
     #[command(subcommand)]
     Group(group::Group),
+    /// Check a data directory whose node is stopped; reads everything, writes nothing.
+    Verify(verify::Verify),
     /// Show every setting with its value and where it came from.
     Config(config::Config),
 }
@@ -43,6 +46,7 @@ impl Cli {
             Command::Topic(command) => command.run(),
             Command::Produce(command) => command.run(),
             Command::Group(command) => command.run(),
+            Command::Verify(command) => command.run(),
             Command::Config(command) => command.run(),
         }
     }
