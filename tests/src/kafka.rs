@@ -154,6 +154,15 @@ impl Connection {
         Some(Bytes::from(frame))
     }
 
+    /// Whether the broker knows of at least one broker: itself.
+    pub fn has_brokers(&mut self) -> bool {
+        let request = wire::MetadataRequestData {
+            topics: Some(Vec::new()),
+            ..Default::default()
+        };
+        !self.call(&request, 9).brokers.is_empty()
+    }
+
     /// Creates a topic with default settings and waits until it has leaders.
     pub fn create_topic(&mut self, name: &str, partitions: i32) {
         assert_eq!(

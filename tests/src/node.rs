@@ -112,7 +112,9 @@ impl Node {
         let ports = Ports::free();
         let mut all = ports.settings();
         // Small files, so that a suite of nodes does not fill a disk.
-        all.push(("journal.bytes".to_owned(), (64_u64 << 20).to_string()));
+        if !settings.iter().any(|(name, _)| *name == "journal.bytes") {
+            all.push(("journal.bytes".to_owned(), "64MiB".to_owned()));
+        }
         all.extend(
             settings
                 .iter()
@@ -323,7 +325,7 @@ impl Node {
     /// When it finds anything wrong.
     pub fn verify(&self) -> String {
         assert!(self.child.is_none(), "verify is for a node at rest");
-        crate::tools::run(floe().arg("verify").arg("--data-dir").arg(&self.data))
+        crate::tools::run(floe().arg("verify").arg(&self.data))
     }
 }
 

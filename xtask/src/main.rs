@@ -8,6 +8,7 @@
     reason = "a chore runs in the real world and reports to a terminal"
 )]
 
+mod bench;
 mod clients;
 mod fuzz;
 mod layers;
@@ -19,6 +20,8 @@ const USAGE: &str = "\
 cargo xtask CHORE
 
   layers            directions between crates, length of files, leftovers
+  bench [--rounds N] [--share F] [--only PART] [--floe-alone]
+                    Floe beside Apache Kafka under one load tool; keeps bench/results/
   clients [FAMILY...]
                     the clients' contract for all families (or some); all write docs/clients.md
   fuzz MINUTES [TARGET]
@@ -30,6 +33,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match words.split_first() {
         Some((&"layers", [])) => layers::check(),
+        Some((&"bench", arguments)) => bench::run(arguments),
         Some((&"clients", families)) => clients::run(families),
         Some((&"fuzz", [minutes, target @ ..])) => fuzz::run(minutes, target),
         Some((&"sim", arguments)) => repository::run(

@@ -24,6 +24,13 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
+/// Git in this work tree.
+pub(crate) fn git() -> Command {
+    let mut command = Command::new("git");
+    command.current_dir(root());
+    command
+}
+
 /// Runs a command to its end; its failure is this chore's failure.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let status = command
