@@ -6,6 +6,7 @@
 pub mod banner;
 pub mod bind;
 pub mod directory;
+mod doors;
 mod limits;
 mod memory;
 mod signals;
@@ -20,7 +21,8 @@ use floe_world::{clock, disk, random};
 use tokio::sync::watch;
 
 pub use banner::Ready;
-use bind::{Bound, Door};
+use bind::Door;
+use doors::Doors;
 
 use crate::config::{Config, Loaded};
 use crate::exit::{Code, Failure, Outcome};
@@ -55,7 +57,7 @@ pub async fn run(loaded: &Loaded, announce: impl FnOnce(&mut Ready<'_>) -> Outco
             return Ok(());
         }
     };
-    let _doors = Doors::open(&broker, config, bound)?;
+    let doors = Doors::open(&broker, config, bound)?;
     let mut ready = Ready {
         host: &host,
         ports: &ports,
@@ -73,7 +75,7 @@ pub async fn run(loaded: &Loaded, announce: impl FnOnce(&mut Ready<'_>) -> Outco
         what = failed => return Err(disk_failed(config, &what)),
     }
     tokio::select! {
-        () = broker.stop() => Ok(()),
+        () = async { doors.close().await; broker.stop().await; } => Ok(()),
         signal = signals.next() => {
             // What is acknowledged is durable; only the next start takes longer.
             tracing::info!(signal, "stopping at once");
@@ -138,17 +140,5 @@ fn settings(config: &Config, host: &str, ports: &[(Door, u16)]) -> Settings {
         group_session_timeout_min: ms(config.group_min_session_timeout_ms),
         group_session_timeout_max: ms(config.group_max_session_timeout_ms),
         ..Settings::new(config.log_dir.clone())
-    }
-}
-
-/// The doors of a running node.
-struct Doors {}
-
-impl Doors {
-    fn open(_broker: &Broker, _config: &Config, bound: Vec<Bound>) -> Outcome<Self> {
-        for one in bound {
-            one.listen()?;
-        }
-        Ok(Self {})
     }
 }

@@ -1,0 +1,109 @@
+//! The doors of a running node: opened in order, closed at once.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use floe_broker::Broker;
+use floe_gateway::kafka;
+use floe_gateway::listen::{self, Gate, Limits, Phase, Stopper};
+use floe_world::tasks;
+use prometheus_client::registry::Registry;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+use super::bind::{Bound, Door};
+use crate::config::Config;
+use crate::exit::Outcome;
+
+/// Connections that only look at metrics; they count apart, so that a full house can be seen.
+const METRICS_CONNECTIONS: usize = 64;
+/// Requests in flight may take this long once the node is asked to stop.
+const DRAIN: Duration = Duration::from_secs(1);
+/// And this is how long their connections may take to end after that.
+const CUT: Duration = Duration::from_millis(500);
+/// Part of the buffers that hold Kafka requests: a quarter.
+const KAFKA_SHARE: usize = 4;
+
+/// The open doors.
+pub(super) struct Doors {
+    stopper: Stopper,
+    accepting: Vec<JoinHandle<()>>,
+}
+
+impl Doors {
+    /// Begins to listen, door by door in the order of [`Door::ALL`].
+    pub(super) fn open(broker: &Broker, config: &Config, bound: Vec<Bound>) -> Outcome<Self> {
+        let (stopper, stop) = Stopper::new();
+        let clock = Arc::clone(&broker.world().clock);
+        let counted = listen::Metrics::default();
+        let limits = limits(config);
+        let few = Limits {
+            connections: METRICS_CONNECTIONS,
+            ..limits.clone()
+        };
+        let gate = Gate::new(limits, stop.clone(), Arc::clone(&clock), counted.clone());
+        let _metrics_gate = Gate::new(few, stop, clock, listen::Metrics::default());
+        let kafka_metrics = kafka::metrics::Metrics::default();
+
+        let mut registry = Registry::with_prefix("floe");
+        counted.register(&mut registry);
+        kafka_metrics.register(registry.sub_registry_with_prefix("kafka"));
+
+        let buffers = &broker.world().memory;
+        let kafka = kafka::Door::new(
+            broker.clone(),
+            gate.clone(),
+            kafka::Settings {
+                frame_bytes_max: config.socket_request_max_bytes,
+                ..kafka::Settings::default()
+            },
+            buffers.share(buffers.limit() / KAFKA_SHARE),
+            kafka_metrics,
+        );
+        let mut accepting = Vec::new();
+        for one in bound {
+            let door = one.door;
+            for listener in one.listen()? {
+                let task = match door {
+                    Door::Kafka => {
+                        let (gate, kafka) = (gate.clone(), kafka.clone());
+                        tasks::spawn(async move { gate.run(listener, kafka).await })
+                    }
+                    Door::Discovery | Door::Produce | Door::Consume | Door::Metrics => {
+                        tasks::spawn(async move { drop::<TcpListener>(listener) })
+                    }
+                };
+                accepting.push(task);
+            }
+        }
+        Ok(Self { stopper, accepting })
+    }
+
+    /// Ends all connections: idle ones now, those with a request in flight when it is answered, and after a moment all.
+    pub(super) async fn close(self) {
+        self.stopper.advance(Phase::Draining);
+        let mut accepting = self.accepting;
+        let all = async {
+            for task in &mut accepting {
+                // A door that panicked has said so; the others still end in order.
+                drop(task.await);
+            }
+        };
+        let mut all = std::pin::pin!(all);
+        if tokio::time::timeout(DRAIN, &mut all).await.is_err() {
+            self.stopper.advance(Phase::Stopped);
+            if tokio::time::timeout(CUT, all).await.is_err() {
+                tracing::warn!("some connections did not end in time; leaving them");
+            }
+        }
+    }
+}
+
+fn limits(config: &Config) -> Limits {
+    Limits {
+        connections: config.max_connections,
+        idle: Duration::from_millis(config.connections_max_idle_ms),
+        drain: DRAIN,
+        ..Limits::default()
+    }
+}
