@@ -4,15 +4,18 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use floe_cluster::settings::InForce;
-use floe_cluster::{Catalog, Topic, TopicSettings};
+use floe_cluster::{Catalog, EpochEnd, Topic, TopicSettings};
 use floe_model::{LeaderEpoch, NodeId, Offset, TopicId, TopicPartition};
+use floe_world::tasks;
 use tokio::sync::watch;
 
 use crate::groups::Groups;
+use crate::metrics::Metrics;
+use crate::node::Node;
 use crate::{
-    CreateTopicError, DeleteTopicError, EpochEnd, Fetch, FetchedPart, FoundOffset, Isolation,
-    NewTopic, OffsetError, OffsetSpec, Pending, ProduceError, ProduceOptions, ProducerIdentity,
-    Settings, StartError, Unavailable, World,
+    CreateTopicError, DeleteTopicError, Fetch, FetchedPart, FoundOffset, Isolation, NewTopic,
+    OffsetError, OffsetSpec, Pending, ProduceError, ProduceOptions, ProducerIdentity, Settings,
+    StartError, Unavailable, World, start, upkeep,
 };
 
 /// A running node.
@@ -20,16 +23,10 @@ use crate::{
 pub struct Broker(Arc<Inner>);
 
 struct Inner {
-    world: World,
-    settings: Settings,
-    catalog: watch::Sender<Arc<Catalog>>,
+    node: Arc<Node>,
     groups: Groups,
 }
 
-#[expect(
-    clippy::unused_async,
-    reason = "the surface first; what is behind it follows"
-)]
 impl Broker {
     /// Opens the data directory, recovers, seals and opens every generation, and is ready. `on_failure` is called
     /// once when a write or flush has failed: nothing is acknowledged from then on, and the process is to end.
@@ -38,38 +35,62 @@ impl Broker {
         settings: Settings,
         on_failure: impl Fn(&str) + Send + Sync + 'static,
     ) -> Result<Self, StartError> {
-        drop(on_failure);
-        unreachable!("{} {}", settings.data_dir.display(), world.clock.now())
+        let node = start::start(world, settings, Box::new(on_failure)).await?;
+        Ok(Self(Arc::new(Inner {
+            node,
+            groups: Groups::default(),
+        })))
     }
 
     /// Ends it: what is acknowledged is durable already; this makes the next start short.
     pub async fn stop(&self) {
-        unreachable!()
+        let node = Arc::clone(&self.0.node);
+        if node.stopping.send_replace(true) {
+            return;
+        }
+        let closed = tasks::blocking(move || {
+            upkeep::keep_all(&node);
+            let closed = node.log.close();
+            node.end_waits();
+            closed
+        });
+        match closed.await {
+            Ok(Ok(())) => {}
+            Ok(Err(failure)) => {
+                tracing::error!(%failure, "the last checkpoint failed; the next start reads more of the journal");
+            }
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
+        }
     }
 
     /// The outside it lives in.
     pub fn world(&self) -> &World {
-        &self.0.world
+        &self.0.node.world
     }
 
     /// What it was started with.
     pub fn settings(&self) -> &Settings {
-        &self.0.settings
+        &self.0.node.settings
+    }
+
+    /// What it counts.
+    pub fn metrics(&self) -> &Metrics {
+        &self.0.node.metrics
     }
 
     /// This node's id.
     pub fn node(&self) -> NodeId {
-        self.0.settings.node
+        self.0.node.settings.node
     }
 
     /// The catalog now; an immutable value.
     pub fn catalog(&self) -> Arc<Catalog> {
-        self.0.catalog.borrow().clone()
+        self.0.node.catalog.load_full()
     }
 
     /// The catalog now and after every change.
     pub fn catalog_watch(&self) -> watch::Receiver<Arc<Catalog>> {
-        self.0.catalog.subscribe()
+        self.0.node.changed.subscribe()
     }
 
     /// Consumer groups.
@@ -79,28 +100,32 @@ impl Broker {
 
     /// The settings in force for a topic.
     pub fn topic_settings(&self, topic: &Topic) -> TopicSettings {
-        unreachable!("{}", topic.name)
+        self.0.node.settings_of(topic)
     }
 
     /// Every setting of a topic with value, default and origin.
     pub fn describe_settings(&self, topic: &Topic) -> Vec<InForce> {
         self.topic_settings(topic)
-            .describe(&self.0.settings.topic_defaults, &topic.overrides)
+            .describe(&self.settings().topic_defaults, &topic.overrides)
     }
 
     /// Creates a topic; it can be written to when this returns. With `validate_only`, what it would be.
     pub async fn create_topic(&self, new: NewTopic) -> Result<Arc<Topic>, CreateTopicError> {
-        unreachable!("{}", new.name)
+        self.0.node.create_topic(new).await
     }
 
-    /// Creates one of Floe's own topics (name begins with `__`), compacted if asked; there already is fine.
+    /// Creates one of Floe's own topics (doors do not write it, nobody deletes it, its records do not age); there already is
+    /// fine. `compact`: records need keys, and its owner keeps it short with [`Broker::advance_log_start`].
     pub async fn create_internal_topic(
         &self,
         name: &str,
         partitions: u32,
         compact: bool,
     ) -> Result<Arc<Topic>, CreateTopicError> {
-        unreachable!("{name} {partitions} {compact}")
+        self.0
+            .node
+            .create_internal_topic(name, partitions, compact)
+            .await
     }
 
     /// The topic of this name; created with defaults if absent, when `auto.create.topics.enable` is on.
@@ -109,17 +134,17 @@ impl Broker {
         &self,
         name: &str,
     ) -> Result<Option<Arc<Topic>>, CreateTopicError> {
-        unreachable!("{name}")
+        self.0.node.topic_or_create(name).await
     }
 
-    /// Deletes a topic: its records, positions and files are gone when this returns.
+    /// Deletes a topic: its records and files are gone when this returns.
     pub async fn delete_topic(&self, name: &str) -> Result<(), DeleteTopicError> {
-        unreachable!("{name}")
+        self.0.node.delete_topic(name).await
     }
 
     /// Deletes one life of a topic.
     pub async fn delete_topic_by_id(&self, id: TopicId) -> Result<(), DeleteTopicError> {
-        unreachable!("{id}")
+        self.0.node.delete_topic_by_id(id).await
     }
 
     /// Appends one batch. Never blocks on I/O: checks, assigns and enqueues; the answer waits in [`Pending`]. Appends made one
@@ -130,33 +155,47 @@ impl Broker {
         batch: &Bytes,
         options: ProduceOptions,
     ) -> Result<Pending, ProduceError> {
-        unreachable!("{partition} {} {options:?}", batch.len())
+        let node = &self.0.node;
+        let led = node
+            .partition(partition)
+            .ok_or(ProduceError::UnknownPartition(partition))?;
+        let appended = led.append(&node.log, batch, options, node.now());
+        match &appended {
+            Ok(_) => node.metrics.produced(batch.len()),
+            Err(_) => node.metrics.refused(),
+        }
+        appended
     }
 
     /// Reads; waits inside until there is enough, or `max_wait` is over. One answer per part, in the order asked.
     pub async fn fetch(&self, fetch: Fetch) -> Vec<FetchedPart> {
-        unreachable!("{fetch:?}")
+        self.0.node.fetch(&fetch).await
     }
 
-    /// Looks up an offset; `Ok(None)` when no record is there for it.
+    /// Looks up an offset; `Ok(None)` when no record is there for it. Without transactions both isolations see the same.
     pub async fn list_offset(
         &self,
         partition: TopicPartition,
         spec: OffsetSpec,
-        isolation: Isolation,
+        _isolation: Isolation,
         current_epoch: Option<LeaderEpoch>,
     ) -> Result<Option<FoundOffset>, OffsetError> {
-        unreachable!("{partition} {spec:?} {isolation:?} {current_epoch:?}")
+        self.0
+            .node
+            .list_offset(partition, spec, current_epoch)
+            .await
     }
 
-    /// Where an epoch ends, from the chain of generations; `Ok(None)` when the epoch is below or above all that is known.
+    /// Where an epoch ends, from the chain of generations; `Ok(None)` when the epoch is above all that is known.
     pub fn offset_for_epoch(
         &self,
         partition: TopicPartition,
         epoch: LeaderEpoch,
         current_epoch: Option<LeaderEpoch>,
     ) -> Result<Option<EpochEnd>, OffsetError> {
-        unreachable!("{partition} {epoch} {current_epoch:?}")
+        self.0
+            .node
+            .offset_for_epoch(partition, epoch, current_epoch)
     }
 
     /// Raises a partition's log start (never lowers it; at most to the commit offset). Whole segments below it are deleted.
@@ -166,11 +205,16 @@ impl Broker {
         partition: TopicPartition,
         to: Offset,
     ) -> Result<Offset, OffsetError> {
-        unreachable!("{partition} {to}")
+        self.0.node.advance_log_start(partition, to).await
+    }
+
+    /// Deletes what retention allows, now; the node does it by itself every `log.retention.check.interval.ms`.
+    pub async fn enforce_retention(&self) -> Result<(), Unavailable> {
+        self.0.node.enforce_retention().await
     }
 
     /// A fresh id for an idempotent producer.
     pub async fn init_producer_id(&self) -> Result<ProducerIdentity, Unavailable> {
-        unreachable!()
+        self.0.node.init_producer_id().await
     }
 }

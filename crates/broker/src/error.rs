@@ -5,10 +5,8 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use floe_cluster::{ClusterId, InvalidSetting};
-use floe_model::{
-    InvalidTopicName, LeaderEpoch, NodeId, Offset, ProducerId, TopicName, TopicPartition,
-};
+use floe_cluster::InvalidSetting;
+use floe_model::{InvalidTopicName, LeaderEpoch, Offset, ProducerId, TopicName, TopicPartition};
 use floe_wire::batch::{Class, Refusal};
 
 /// The node cannot do it now; nothing is wrong with the request.
@@ -34,6 +32,9 @@ pub enum ProduceError {
     /// No such topic or partition here: refresh metadata.
     #[error("unknown topic or partition {0}")]
     UnknownPartition(TopicPartition),
+    /// The topic is one of Floe's own.
+    #[error("partition {0} belongs to Floe itself; clients cannot write it")]
+    NotWritable(TopicPartition),
     /// The batch is not taken; its class says what to do.
     #[error("{reason}")]
     Batch {
@@ -200,31 +201,24 @@ pub enum StartError {
     /// Another process runs on it.
     #[error("data directory {} is in use by another process; stop it or give another directory", .0.display())]
     Locked(PathBuf),
-    /// Made for another cluster.
-    #[error("data directory {} belongs to cluster {found}, not {expected}; give the right directory or cluster id", .dir.display())]
-    OtherCluster {
+    /// Made for another cluster or by another node.
+    #[error("data directory {} belongs to {found}, not to {expected}; give the right directory, cluster or node.id", .dir.display())]
+    OtherIdentity {
         /// The directory.
         dir: PathBuf,
         /// Whose it is.
-        found: ClusterId,
+        found: String,
         /// Whose it should be.
-        expected: ClusterId,
+        expected: String,
     },
-    /// Made by another node.
-    #[error("data directory {} belongs to node {found}, not {expected}; give the right directory or node.id", .dir.display())]
-    OtherNode {
-        /// The directory.
-        dir: PathBuf,
-        /// Whose it is.
-        found: NodeId,
-        /// Whose it should be.
-        expected: NodeId,
-    },
+    /// A setting of the log that cannot be used; the text names it.
+    #[error("{0}")]
+    Setting(String),
     /// Written by a newer release.
-    #[error("data directory {} has format {found}; this release reads up to {supported}: use a newer release", .dir.display())]
+    #[error("{} has format {found}; this release reads up to {supported}: use a newer release", .path.display())]
     NewerFormat {
-        /// The directory.
-        dir: PathBuf,
+        /// The file.
+        path: PathBuf,
         /// Its format number.
         found: u32,
         /// The newest this release reads.

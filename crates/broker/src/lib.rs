@@ -4,13 +4,22 @@
 //! grouped by what its caller does next. Knows no protocol: Kafka's codes and HTTP's problems are the doors' words.
 
 mod broker;
+mod controller;
 mod error;
+mod events;
 mod fetch;
 pub mod groups;
+pub mod metrics;
+mod node;
 mod offsets;
+mod partition;
 mod produce;
+mod producer_ids;
+mod retention;
 mod settings;
+mod start;
 mod topics;
+mod upkeep;
 
 pub use broker::Broker;
 pub use error::{
@@ -20,10 +29,10 @@ pub use error::{
 pub use fetch::{Fetch, FetchPart, FetchedPart, Isolation};
 pub use floe_cluster::settings::{self as topic_settings, InForce, InvalidSetting, TopicSettings};
 pub use floe_cluster::{
-    Catalog, ClusterId, Endpoint, Leader, Member, Node, Partition, Sealed, Topic,
+    Catalog, ClusterId, Endpoint, EpochEnd, Leader, Member, Node, Partition, Sealed, Topic,
 };
 pub use groups::Groups;
-pub use offsets::{EpochEnd, FoundOffset, OffsetSpec};
+pub use offsets::{FoundOffset, OffsetSpec};
 pub use produce::{Pending, ProduceOptions, Produced, ProducerIdentity};
 pub use settings::{Settings, World};
 pub use topics::NewTopic;

@@ -1,6 +1,14 @@
 //! Looking up offsets: ends, times, epochs.
 
-use floe_model::{LeaderEpoch, Offset, Timestamp};
+use std::sync::Arc;
+
+use floe_log::TimeLookup;
+use floe_model::{LeaderEpoch, Offset, Timestamp, TopicPartition};
+
+use crate::fetch::{check, failed};
+use crate::node::Node;
+use crate::partition::Partition;
+use crate::{EpochEnd, OffsetError};
 
 /// What is looked for (Kafka's ListOffsets).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,11 +40,85 @@ pub struct FoundOffset {
     pub epoch: LeaderEpoch,
 }
 
-/// Where an epoch ends (Kafka's OffsetForLeaderEpoch, KIP-101 and KIP-279).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EpochEnd {
-    /// The largest epoch known that is not above the one asked for.
-    pub epoch: LeaderEpoch,
-    /// The offset after its last.
-    pub end: Offset,
+impl Node {
+    /// The partition, if it is led here and the caller's epoch is the current one.
+    pub(crate) fn led(
+        &self,
+        address: TopicPartition,
+        current_epoch: Option<LeaderEpoch>,
+    ) -> Result<Arc<Partition>, OffsetError> {
+        let partition = self
+            .partition(address)
+            .ok_or(OffsetError::UnknownPartition(address))?;
+        check(&partition, current_epoch)?;
+        Ok(partition)
+    }
+
+    /// See [`Broker::list_offset`](crate::Broker::list_offset).
+    pub(crate) async fn list_offset(
+        &self,
+        address: TopicPartition,
+        spec: OffsetSpec,
+        current_epoch: Option<LeaderEpoch>,
+    ) -> Result<Option<FoundOffset>, OffsetError> {
+        let partition = self.led(address, current_epoch)?;
+        let committed = partition.committed();
+        match spec {
+            OffsetSpec::Latest => Ok(Some(self.bound(&partition, committed))),
+            OffsetSpec::Earliest | OffsetSpec::EarliestLocal => {
+                Ok(Some(self.bound(&partition, partition.log_start())))
+            }
+            // Nothing is tiered.
+            OffsetSpec::LatestTiered | OffsetSpec::EarliestPendingUpload => Ok(None),
+            OffsetSpec::MaxTimestamp => {
+                let found = self.log.max_timestamp(&partition.log, committed).await;
+                Ok(found.map_err(failed)?.map(Into::into))
+            }
+            OffsetSpec::Time(at) => {
+                let found = self
+                    .log
+                    .offset_for_time(&partition.log, at, committed)
+                    .await;
+                Ok(found.map_err(failed)?.map(Into::into))
+            }
+        }
+    }
+
+    /// An end of the log, with the epoch that holds there.
+    fn bound(&self, partition: &Partition, offset: Offset) -> FoundOffset {
+        let catalog = self.catalog.load();
+        let epoch = catalog
+            .partition(partition.address)
+            .map_or(partition.epoch, |known| known.chain().epoch_at(offset));
+        FoundOffset {
+            offset,
+            timestamp: Timestamp::NONE,
+            epoch,
+        }
+    }
+
+    /// See [`Broker::offset_for_epoch`](crate::Broker::offset_for_epoch).
+    pub(crate) fn offset_for_epoch(
+        &self,
+        address: TopicPartition,
+        epoch: LeaderEpoch,
+        current_epoch: Option<LeaderEpoch>,
+    ) -> Result<Option<EpochEnd>, OffsetError> {
+        let partition = self.led(address, current_epoch)?;
+        let catalog = self.catalog.load();
+        let known = catalog
+            .partition(address)
+            .ok_or(OffsetError::UnknownPartition(address))?;
+        Ok(known.chain().epoch_end(epoch, partition.committed()))
+    }
+}
+
+impl From<TimeLookup> for FoundOffset {
+    fn from(found: TimeLookup) -> Self {
+        Self {
+            offset: found.offset,
+            timestamp: found.timestamp,
+            epoch: found.epoch,
+        }
+    }
 }

@@ -2,11 +2,13 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use floe_model::{Offset, ProducerId, Timestamp};
+use floe_model::{LeaderEpoch, Offset, ProducerId, Timestamp};
 
-use crate::ProduceError;
+use crate::partition::{Ended, Partition, Ticket};
+use crate::{ProduceError, Unavailable};
 
 /// How a batch is appended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,18 +28,30 @@ pub struct Produced {
     /// First offset kept.
     pub log_start: Offset,
     /// Epoch it was written in.
-    pub epoch: floe_model::LeaderEpoch,
+    pub epoch: LeaderEpoch,
 }
 
 /// An append on its way: resolves when the commit offset has passed it, or when it never will.
 #[must_use = "an append is acknowledged only when this resolves"]
 #[derive(Debug)]
 pub struct Pending {
+    partition: Arc<Partition>,
     produced: Produced,
+    end: Offset,
+    ticket: Option<Ticket>,
 }
 
 impl Pending {
-    /// Where the batch will lie, without waiting for it to be durable (acks=1 of a single copy waits nevertheless).
+    pub(crate) fn new(partition: Arc<Partition>, produced: Produced, end: Offset) -> Self {
+        Self {
+            partition,
+            produced,
+            end,
+            ticket: None,
+        }
+    }
+
+    /// Where the batch will lie, without waiting for it to be durable.
     pub fn assigned(&self) -> Produced {
         self.produced
     }
@@ -46,8 +60,24 @@ impl Pending {
 impl Future for Pending {
     type Output = Result<Produced, ProduceError>;
 
-    fn poll(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<Self::Output> {
-        unreachable!("the produce path is not built in yet")
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        let progress = &this.partition.progress;
+        let reached = progress.poll_reached(this.end, &mut this.ticket, context);
+        reached.map(|reached| match reached {
+            Ok(()) => {
+                this.produced.log_start = this.partition.log_start();
+                Ok(this.produced)
+            }
+            Err(Ended::Deleted) => Err(ProduceError::UnknownPartition(this.partition.address)),
+            Err(Ended::Stopping) => Err(Unavailable::Stopping.into()),
+        })
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        self.partition.progress.forget(self.ticket);
     }
 }
 

@@ -32,6 +32,12 @@ pub struct Settings {
     pub cluster: Option<ClusterId>,
     /// Where this node's doors are reached: bound before the broker starts, so that ports given by the system are known.
     pub endpoints: Vec<Endpoint>,
+    /// Sizes, ages and threads of the log; cluster and node in it are set from above.
+    pub log: floe_log::Config,
+    /// Memory for data on its way to disk, which is also what recent data is read from; `None` takes half of the budget.
+    pub tail_bytes: Option<usize>,
+    /// Memory for data read back from disk; `None` takes an eighth of the budget.
+    pub read_bytes: Option<usize>,
     /// `auto.create.topics.enable`: a topic comes into being on first use.
     pub auto_create_topics: bool,
     /// `num.partitions`: partitions of a topic that does not say how many.
@@ -60,6 +66,9 @@ impl Settings {
             node: NodeId(0),
             cluster: None,
             endpoints: Vec::new(),
+            log: floe_log::Config::default(),
+            tail_bytes: None,
+            read_bytes: None,
             auto_create_topics: true,
             partitions_default: limits::PARTITIONS_DEFAULT,
             topic_defaults: TopicSettings::default(),

@@ -3,7 +3,6 @@
 //! Guarantees: deterministic; a refused command changes nothing (of a list, nothing for the refused one). What a node must do
 //! because of a command is given back as [`Effect`]s; nothing is done here.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use floe_model::{LeaderEpoch, NodeId, Offset, PartitionIndex, TopicId, TopicName, TopicPartition};
@@ -116,7 +115,17 @@ impl Catalog {
                 id,
                 partitions,
                 overrides,
-            } => self.create(name, id, &partitions, overrides, &mut applied),
+                internal,
+            } => {
+                let topic = Topic {
+                    name,
+                    id,
+                    partitions: Vec::new(),
+                    overrides,
+                    internal,
+                };
+                self.create(topic, &partitions, &mut applied);
+            }
             Command::SealAndOpen(transitions) => {
                 for transition in transitions {
                     self.transit(transition, &mut applied);
@@ -142,26 +151,18 @@ impl Catalog {
         applied
     }
 
-    fn create(
-        &mut self,
-        name: TopicName,
-        id: TopicId,
-        partitions: &[NewPartition],
-        overrides: BTreeMap<String, String>,
-        applied: &mut Applied,
-    ) {
-        if self.topics.contains_key(&name) {
-            applied.refused.push(Refusal::TopicExists(name));
+    fn create(&mut self, mut topic: Topic, partitions: &[NewPartition], applied: &mut Applied) {
+        if self.topics.contains_key(&topic.name) {
+            applied.refused.push(Refusal::TopicExists(topic.name));
             return;
         }
-        if let Some(existing) = self.collision(&name) {
+        if let Some(existing) = self.collision(&topic.name) {
             applied.refused.push(Refusal::Collides(existing.clone()));
             return;
         }
         let epoch = self
             .last_epochs
-            .get(&name)
-            .copied()
+            .remove(&topic.name)
             .or(self.epoch_floor)
             .map_or(LeaderEpoch(0), LeaderEpoch::next);
         let partitions = partitions.iter().enumerate().map(|(place, new)| Partition {
@@ -173,17 +174,11 @@ impl Catalog {
             log_start: Offset::ZERO,
             sealed: Vec::new(),
         });
-        let topic = Topic {
-            name: name.clone(),
-            id,
-            partitions: partitions.collect(),
-            overrides,
-        };
+        topic.partitions = partitions.collect();
         for partition in &topic.partitions {
             applied.effects.push(opened(&topic, partition));
         }
         self.insert(topic);
-        self.last_epochs.remove(&name);
     }
 
     /// Adds a topic to all the ways it is found by.

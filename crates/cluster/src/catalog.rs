@@ -94,6 +94,8 @@ pub struct Topic {
     pub partitions: Vec<Partition>,
     /// What was set for this topic, by name, as given; the rest comes from the node's defaults.
     pub overrides: BTreeMap<String, String>,
+    /// One of Floe's own: doors do not write it, nobody deletes it.
+    pub internal: bool,
 }
 
 /// One partition as the catalog knows it.

@@ -23,6 +23,8 @@ pub enum Command {
         partitions: Vec<NewPartition>,
         /// Settings that differ from the defaults.
         overrides: BTreeMap<String, String>,
+        /// Whether it is one of Floe's own.
+        internal: bool,
     },
     /// Generations end and the next ones begin; each fails alone.
     SealAndOpen(Vec<Transition>),

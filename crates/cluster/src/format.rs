@@ -161,6 +161,7 @@ fn kind_of(command: &Command) -> Kind {
             id,
             partitions,
             overrides,
+            internal,
         } => Kind::CreateTopic(messages::CreateTopic {
             name: name.to_string(),
             id: id.0.to_vec(),
@@ -172,6 +173,7 @@ fn kind_of(command: &Command) -> Kind {
                 })
                 .collect(),
             overrides: overrides.clone(),
+            internal: *internal,
         }),
         Command::SealAndOpen(transitions) => Kind::SealAndOpen(messages::SealAndOpen {
             transitions: transitions.iter().map(Into::into).collect(),
@@ -215,6 +217,7 @@ fn command_of(kind: Kind) -> Result<Command, Undecodable> {
                 })
                 .collect::<Result<_, Undecodable>>()?,
             overrides: topic.overrides,
+            internal: topic.internal,
         },
         Kind::SealAndOpen(list) => Command::SealAndOpen(
             list.transitions
@@ -274,6 +277,7 @@ fn topic_of(topic: messages::Topic) -> Result<Topic, Undecodable> {
         id: id(&topic.id)?,
         partitions: partitions.collect::<Result<_, Undecodable>>()?,
         overrides: topic.overrides,
+        internal: topic.internal,
     })
 }
 

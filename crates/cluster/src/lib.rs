@@ -16,7 +16,7 @@ pub use apply::{Applied, Effect, Refusal};
 pub use catalog::{Catalog, ClusterId, Endpoint, Node, Partition, Tombstone, Topic};
 pub use command::{Command, NewPartition, Transition};
 pub use consensus::{Consensus, Entry, OneVoter, Ready, Vote};
-pub use floe_replication::{Leader, Member, Sealed};
+pub use floe_replication::{EpochEnd, Leader, Member, Sealed};
 pub use format::Undecodable;
 pub use settings::{InvalidSetting, TopicSettings};
 

@@ -21,7 +21,11 @@ pub struct TopicSettings {
     pub timestamp_before_max_ms: u64,
     /// `message.timestamp.after.max.ms`: how far ahead of the broker's clock a record may be.
     pub timestamp_after_max_ms: u64,
-    /// `cleanup.policy` holds `compact`.
+    /// `segment.bytes`: size at which a segment is rolled.
+    pub segment_bytes: u64,
+    /// `segment.ms`: age at which a segment is rolled.
+    pub segment_ms: u64,
+    /// `cleanup.policy` is `compact`: only for Floe's own topics so far.
     pub compact: bool,
 }
 
@@ -34,6 +38,8 @@ impl Default for TopicSettings {
             log_append_time: false,
             timestamp_before_max_ms: i64::MAX as u64,
             timestamp_after_max_ms: 3_600_000,
+            segment_bytes: 256 << 20,
+            segment_ms: 7 * 24 * 3_600_000,
             compact: false,
         }
     }
@@ -119,6 +125,8 @@ pub enum InvalidSetting {
     },
 }
 
+/// Kafka 4's least `segment.bytes`.
+const SEGMENT_BYTES_MIN: u64 = 1 << 20;
 const LONG_MAX: &str = "9223372036854775807";
 
 macro_rules! declared {
@@ -161,10 +169,10 @@ pub const DECLARED: &[Declared] = declared! {
     "remote.storage.enable" Boolean Some("false"), "Tiering to object storage.";
     "retention.bytes" Long None, "Size of a partition above which its oldest segments go; -1 is without limit.";
     "retention.ms" Long None, "Age above which segments go; -1 keeps them for ever.";
-    "segment.bytes" Int Some("268435456"), "Size at which a segment is rolled.";
+    "segment.bytes" Int None, "Size at which a segment is rolled.";
     "segment.index.bytes" Int Some("10485760"), "Kafka's index file size; Floe's grows as needed.";
     "segment.jitter.ms" Long Some("0"), "Random part of segment.ms.";
-    "segment.ms" Long Some("604800000"), "Age at which a segment is rolled.";
+    "segment.ms" Long None, "Age at which a segment is rolled.";
     "unclean.leader.election.enable" Boolean Some("false"), "Never: an acknowledged record is not given up silently.";
 };
 
@@ -238,6 +246,20 @@ impl TopicSettings {
                     _ => return Err(wrong("give CreateTime or LogAppendTime")),
                 };
             }
+            "segment.bytes" => {
+                self.segment_bytes = value
+                    .parse::<i32>()
+                    .ok()
+                    .and_then(|bytes| u64::try_from(bytes).ok())
+                    .filter(|bytes| *bytes >= SEGMENT_BYTES_MIN)
+                    .ok_or_else(|| wrong("give bytes from 1048576 to 2147483647"))?;
+            }
+            "segment.ms" => {
+                self.segment_ms = millis()
+                    .ok()
+                    .filter(|millis| *millis >= 1)
+                    .ok_or_else(|| wrong("give milliseconds from 1 to 9223372036854775807"))?;
+            }
             "message.timestamp.before.max.ms" => self.timestamp_before_max_ms = millis()?,
             "message.timestamp.after.max.ms" => self.timestamp_after_max_ms = millis()?,
             _ => {
@@ -258,6 +280,8 @@ impl TopicSettings {
             "max.message.bytes" => self.max_message_bytes.to_string(),
             "message.timestamp.type" if self.log_append_time => "LogAppendTime".to_owned(),
             "message.timestamp.type" => "CreateTime".to_owned(),
+            "segment.bytes" => self.segment_bytes.to_string(),
+            "segment.ms" => self.segment_ms.to_string(),
             "message.timestamp.before.max.ms" => self.timestamp_before_max_ms.to_string(),
             "message.timestamp.after.max.ms" => self.timestamp_after_max_ms.to_string(),
             _ => declared.fixed.unwrap_or_default().to_owned(),

@@ -29,6 +29,7 @@ fn create(name: &str, id: u8, partitions: usize) -> Command {
         id: TopicId([id; 16]),
         partitions: vec![partition; partitions],
         overrides: BTreeMap::from([("retention.ms".to_owned(), "5".to_owned())]),
+        internal: false,
     }
 }
 

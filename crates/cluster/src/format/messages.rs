@@ -118,6 +118,8 @@ pub(super) struct CreateTopic {
     pub(super) partitions: Vec<NewPartition>,
     #[prost(btree_map = "string, string", tag = "4")]
     pub(super) overrides: Texts,
+    #[prost(bool, tag = "5")]
+    pub(super) internal: bool,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -196,6 +198,8 @@ pub(super) struct Topic {
     pub(super) partitions: Vec<Partition>,
     #[prost(btree_map = "string, string", tag = "4")]
     pub(super) overrides: Texts,
+    #[prost(bool, tag = "5")]
+    pub(super) internal: bool,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -307,6 +311,7 @@ impl From<&crate::Topic> for Topic {
             id: topic.id.0.to_vec(),
             partitions: topic.partitions.iter().map(Into::into).collect(),
             overrides: topic.overrides.clone(),
+            internal: topic.internal,
         }
     }
 }

@@ -8,10 +8,11 @@ use crate::exit::{Code, Failure};
 pub(super) fn failure(error: &StartError) -> Failure {
     let code = match error {
         StartError::Locked(_) => Code::DirectoryInUse,
-        StartError::OtherCluster { .. } | StartError::OtherNode { .. } => Code::ForeignDirectory,
+        StartError::OtherIdentity { .. } => Code::ForeignDirectory,
         StartError::NewerFormat { .. } => Code::NewerFormat,
         StartError::Unwritable { .. } => Code::DirectoryUnusable,
         StartError::Damaged { .. } => Code::Damaged,
+        StartError::Setting(_) => Code::Configuration,
         StartError::Failed { .. } => Code::DiskFailed,
     };
     Failure::new(code, error.to_string())
@@ -29,7 +30,7 @@ mod tests {
         assert_eq!(locked.code, Code::DirectoryInUse);
         assert!(locked.message.contains("/d"), "{locked}");
         let newer = failure(&StartError::NewerFormat {
-            dir,
+            path: dir,
             found: 9,
             supported: 1,
         });

@@ -35,6 +35,7 @@ pub(super) fn fetch(error: &FetchError) -> ErrorCode {
 pub(super) fn produce(error: &ProduceError) -> ErrorCode {
     match error {
         ProduceError::UnknownPartition(_) => ErrorCode::UnknownTopicOrPartition,
+        ProduceError::NotWritable(_) => ErrorCode::InvalidTopicException,
         ProduceError::Batch { class, .. } => class.error_code(),
         ProduceError::OutOfOrderSequence { .. } => ErrorCode::OutOfOrderSequenceNumber,
         ProduceError::DuplicateSequence { .. } => ErrorCode::DuplicateSequenceNumber,

@@ -1,0 +1,61 @@
+//! What the broker counts.
+
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::{Registry, Unit};
+
+/// Handles of the broker's metrics; cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct Metrics {
+    produced_bytes: Counter,
+    produced_batches: Counter,
+    refused_batches: Counter,
+    fetched_bytes: Counter,
+    partitions: Gauge,
+}
+
+impl Metrics {
+    /// Adds them to a registry.
+    pub fn register(&self, registry: &mut Registry) {
+        registry.register_with_unit(
+            "produced",
+            "Bytes of record batches appended, as stored",
+            Unit::Bytes,
+            self.produced_bytes.clone(),
+        );
+        registry.register(
+            "produced_batches",
+            "Record batches appended",
+            self.produced_batches.clone(),
+        );
+        registry.register(
+            "refused_batches",
+            "Record batches refused",
+            self.refused_batches.clone(),
+        );
+        registry.register_with_unit(
+            "fetched",
+            "Bytes of record batches given to readers, as stored",
+            Unit::Bytes,
+            self.fetched_bytes.clone(),
+        );
+        registry.register("partitions", "Partitions led here", self.partitions.clone());
+    }
+
+    pub(crate) fn produced(&self, bytes: usize) {
+        self.produced_bytes.inc_by(bytes as u64);
+        self.produced_batches.inc();
+    }
+
+    pub(crate) fn refused(&self) {
+        self.refused_batches.inc();
+    }
+
+    pub(crate) fn fetched(&self, bytes: usize) {
+        self.fetched_bytes.inc_by(bytes as u64);
+    }
+
+    pub(crate) fn partitions(&self, count: usize) {
+        self.partitions.set(count as i64);
+    }
+}

@@ -1,0 +1,109 @@
+//! What a running node shares between its parts: the log, the partitions led here, the catalog as published.
+//!
+//! Guarantees: finding a partition and reading the catalog take no lock. Changes of both come from the controller alone.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use floe_cluster::{Catalog, Command, Topic, TopicSettings};
+use floe_log::Log;
+use floe_model::{Boot, TopicPartition};
+use tokio::sync::{mpsc, watch};
+
+use crate::controller::{self, Proposal};
+use crate::metrics::Metrics;
+use crate::partition::{Ended, Now, Partition};
+use crate::producer_ids::ProducerIds;
+use crate::{Settings, Unavailable, World};
+
+/// Partitions led here.
+pub(crate) type Partitions = HashMap<TopicPartition, Arc<Partition>>;
+
+/// See the module.
+pub(crate) struct Node {
+    pub(crate) world: World,
+    pub(crate) settings: Settings,
+    pub(crate) boot: Boot,
+    pub(crate) log: Log,
+    pub(crate) partitions: Arc<ArcSwap<Partitions>>,
+    pub(crate) catalog: ArcSwap<Catalog>,
+    pub(crate) changed: watch::Sender<Arc<Catalog>>,
+    pub(crate) proposals: mpsc::Sender<Proposal>,
+    pub(crate) producer_ids: ProducerIds,
+    pub(crate) metrics: Arc<Metrics>,
+    /// Set once, when the node stops.
+    pub(crate) stopping: watch::Sender<bool>,
+}
+
+impl Node {
+    /// The partition, if it is led here.
+    pub(crate) fn partition(&self, address: TopicPartition) -> Option<Arc<Partition>> {
+        self.partitions.load().get(&address).cloned()
+    }
+
+    /// Partitions in a stable order.
+    pub(crate) fn all_partitions(&self) -> Vec<Arc<Partition>> {
+        let mut all: Vec<_> = self.partitions.load().values().cloned().collect();
+        all.sort_unstable_by_key(|partition| partition.address);
+        all
+    }
+
+    /// Both clocks.
+    pub(crate) fn now(&self) -> Now {
+        Now {
+            wall: self.world.clock.now(),
+            monotonic: self.world.clock.monotonic(),
+        }
+    }
+
+    /// The settings in force for a topic.
+    pub(crate) fn settings_of(&self, topic: &Topic) -> TopicSettings {
+        settings_of(&self.settings, topic)
+    }
+
+    /// Has a command committed and applied, here too.
+    pub(crate) async fn propose(
+        &self,
+        command: Command,
+    ) -> Result<floe_cluster::Applied, Unavailable> {
+        controller::propose(&self.proposals, command).await
+    }
+
+    /// Publishes a change of the catalog.
+    pub(crate) fn publish(&self, catalog: &Arc<Catalog>) {
+        self.catalog.store(Arc::clone(catalog));
+        self.changed.send_replace(Arc::clone(catalog));
+    }
+
+    /// Whether the node is on its way down.
+    pub(crate) fn is_stopping(&self) -> bool {
+        *self.stopping.borrow()
+    }
+
+    /// Answers everyone who waits: nothing more comes.
+    pub(crate) fn end_waits(&self) {
+        for partition in self.partitions.load().values() {
+            partition.progress.end(Ended::Stopping);
+        }
+    }
+}
+
+/// The settings in force for a topic on a node with these settings. What was accepted when the topic was created stays
+/// readable: a value this release does not know falls back to the default.
+pub(crate) fn settings_of(settings: &Settings, topic: &Topic) -> TopicSettings {
+    let mut resolved = settings.topic_defaults.clone();
+    for (name, value) in &topic.overrides {
+        if topic.internal && name == "cleanup.policy" {
+            resolved.compact = value == "compact";
+        } else if let Err(error) = resolved.set(name, value) {
+            tracing::warn!(topic = %topic.name, %error, "a stored topic setting is not understood; its default holds");
+        }
+    }
+    if topic.internal {
+        resolved.retention_ms = None;
+        resolved.retention_bytes = None;
+        resolved.timestamp_after_max_ms = i64::MAX as u64;
+    }
+    resolved
+}

@@ -1,0 +1,208 @@
+//! Starting a node: recover the log, take up the catalog, seal and open every generation, read back producers.
+//!
+//! ```text
+//! open log ─► resume catalog ─► vote, register ─► fence, seal, open (≤ 1,000 per entry) ─► producers ─► upkeep
+//! ```
+//! Guarantees: nothing is appended before every generation this node led in an earlier life is sealed (`LeaderDoesNotResume`), so the
+//! leader epoch of each partition rises with each start; whatever of this fails leaves a directory that the next start
+//! takes up.
+
+mod reopen;
+mod replay;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use floe_cluster::{Catalog, ClusterId, Command};
+use floe_log::{Failure, Log, OpenError, Recovered, Setup, Stream, Verdict};
+use floe_model::{PartitionIndex, TopicId, TopicPartition};
+use floe_replication::Member;
+use floe_world::tasks;
+use tokio::sync::{mpsc, watch};
+
+use crate::controller::{self, CATALOG_GROUP, Machine};
+use crate::events::{OnFailure, Sweep};
+use crate::metrics::Metrics;
+use crate::node::Node;
+use crate::producer_ids::ProducerIds;
+use crate::{Settings, StartError, World, upkeep};
+
+/// Bound like a partition, so that the voter's identity has an incarnation which damage renews (`VoterIdentity`).
+const CATALOG: TopicPartition = TopicPartition {
+    topic: TopicId::ZERO,
+    partition: PartitionIndex(0),
+};
+
+/// Brings a node up to where its doors may open.
+pub(crate) async fn start(
+    world: World,
+    mut settings: Settings,
+    on_failure: OnFailure,
+) -> Result<Arc<Node>, StartError> {
+    settings.log.cluster = settings.cluster.map(|cluster| cluster.0);
+    settings.log.node = settings.node;
+    let begun = world.clock.monotonic();
+    let (log, recovered) = open_log(&world, &settings).await?;
+    report(&settings, &recovered);
+    let partitions = Arc::new(ArcSwap::from_pointee(HashMap::default()));
+    let failed = |failure: Failure| failed(&settings, "starting", &failure);
+    log.start(Arc::new(Sweep {
+        partitions: Arc::clone(&partitions),
+        on_failure,
+    }))
+    .map_err(failed)?;
+    let voter = Member {
+        node: settings.node,
+        incarnation: log.bind(CATALOG).await.map_err(failed)?,
+    };
+    let mut machine = take_up(voter, &settings, &recovered)?;
+    let (proposals, received) = mpsc::channel(controller::WAITING_MAX);
+    let node = Arc::new(Node {
+        boot: recovered.boot,
+        log,
+        partitions,
+        catalog: ArcSwap::from_pointee(Catalog::default()),
+        changed: watch::Sender::new(Arc::default()),
+        proposals,
+        producer_ids: ProducerIds::default(),
+        metrics: Arc::new(Metrics::default()),
+        stopping: watch::Sender::new(false),
+        world,
+        settings,
+    });
+    machine.attach(Arc::clone(&node), ClusterId(recovered.cluster));
+    register(&node, &mut machine).await?;
+    reopen::every_generation(&node, &mut machine, &recovered).await?;
+    replay::producers(&node).await?;
+    tasks::spawn(controller::run(
+        machine,
+        received,
+        node.stopping.subscribe(),
+    ));
+    upkeep::spawn(&node);
+    let took = node.world.clock.monotonic().saturating_sub(begun);
+    tracing::info!(
+        boot = node.boot.0,
+        partitions = node.partitions.load().len(),
+        took_ms = took.as_millis() as u64,
+        "the broker is ready"
+    );
+    Ok(node)
+}
+
+async fn open_log(world: &World, settings: &Settings) -> Result<(Log, Recovered), StartError> {
+    let limit = world.memory.limit();
+    let setup = Setup {
+        disk: Arc::clone(&world.disk),
+        dir: settings.data_dir.clone(),
+        clock: Arc::clone(&world.clock),
+        random: Arc::clone(&world.random),
+        tail: world.memory.share(settings.tail_bytes.unwrap_or(limit / 2)),
+        reads: world.memory.share(settings.read_bytes.unwrap_or(limit / 8)),
+        config: settings.log.clone(),
+    };
+    let opened = tasks::blocking(move || Log::open(setup)).await;
+    opened
+        .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
+        .map_err(|error| refused(settings, error))
+}
+
+/// What the operator should know of the last life.
+fn report(settings: &Settings, recovered: &Recovered) {
+    let dir = settings.data_dir.display();
+    match &recovered.verdict {
+        Verdict::Clean => {}
+        Verdict::Torn => {
+            tracing::info!(%dir, "the last write was cut; nothing acknowledged is missing");
+        }
+        Verdict::Damage { findings } => {
+            for finding in findings {
+                tracing::error!(%dir, %finding, "the data directory is damaged; what is lost fails by name");
+            }
+        }
+    }
+}
+
+fn take_up(
+    voter: Member,
+    settings: &Settings,
+    recovered: &Recovered,
+) -> Result<Machine, StartError> {
+    let empty = Stream::default();
+    let stream = recovered
+        .streams
+        .iter()
+        .find(|stream| stream.group == CATALOG_GROUP)
+        .unwrap_or(&empty);
+    Machine::resume(voter, stream).map_err(|error| StartError::Damaged {
+        dir: settings.data_dir.clone(),
+        what: error.to_string(),
+    })
+}
+
+/// The node is here, under a new boot, at these addresses. The first entry of this life, so the vote is stored before it.
+async fn register(node: &Arc<Node>, machine: &mut Machine) -> Result<(), StartError> {
+    let command = Command::RegisterNode(floe_cluster::Node {
+        id: node.settings.node,
+        boot: node.boot,
+        endpoints: node.settings.endpoints.clone(),
+    });
+    commit(node, machine, command).await.map(drop)
+}
+
+async fn commit(
+    node: &Node,
+    machine: &mut Machine,
+    command: Command,
+) -> Result<floe_cluster::Applied, StartError> {
+    let applied = machine
+        .commit(&[command])
+        .await
+        .map_err(|failure| failed(&node.settings, "writing the catalog", &failure))?;
+    Ok(applied.into_iter().next().unwrap_or_default())
+}
+
+fn failed(settings: &Settings, what: &str, failure: &Failure) -> StartError {
+    StartError::Failed {
+        dir: settings.data_dir.clone(),
+        what: format!("{what}: {} {}", failure.action, failure.path.display()),
+        source: std::io::Error::new(failure.source.kind(), failure.source.to_string()),
+    }
+}
+
+fn refused(settings: &Settings, error: OpenError) -> StartError {
+    use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+    let dir = settings.data_dir.clone();
+    match error {
+        OpenError::InUse { dir } => StartError::Locked(dir),
+        OpenError::OtherIdentity {
+            dir,
+            found,
+            expected,
+        } => StartError::OtherIdentity {
+            dir,
+            found,
+            expected,
+        },
+        OpenError::NewerFormat { path, found, known } => StartError::NewerFormat {
+            path,
+            found: found.into(),
+            supported: known.into(),
+        },
+        OpenError::NoIdentity { .. } => StartError::Damaged {
+            dir,
+            what: error.to_string(),
+        },
+        OpenError::Config(what) => StartError::Setting(what),
+        OpenError::Failed(failure)
+            if matches!(failure.source.kind(), PermissionDenied | ReadOnlyFilesystem) =>
+        {
+            StartError::Unwritable {
+                dir,
+                source: std::io::Error::new(failure.source.kind(), failure.source.to_string()),
+            }
+        }
+        OpenError::Failed(failure) => failed(settings, "opening", &failure),
+    }
+}

@@ -1,0 +1,85 @@
+//! Reading back the sequence state of idempotent producers: the kept snapshot, then the batches after it.
+//!
+//! Guarantees: exact: the state is the fold of every batch that is still there; what a kept snapshot cannot give is read from the
+//! log. Damaged ranges are passed over; they are reported where they are read.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use floe_log::{Outcome, ReadError};
+use floe_model::Offset;
+use floe_wire::batch;
+
+use crate::StartError;
+use crate::node::Node;
+use crate::partition::{Partition, Producers};
+
+/// Bytes read at a time.
+const READ_BYTES: usize = 1 << 20;
+
+/// Reads back the producers of every partition.
+pub(super) async fn producers(node: &Arc<Node>) -> Result<(), StartError> {
+    for partition in node.all_partitions() {
+        let producers = read_back(node, &partition).await?;
+        *partition.producers().lock() = producers;
+    }
+    Ok(())
+}
+
+async fn read_back(node: &Node, partition: &Partition) -> Result<Producers, StartError> {
+    let now = node.world.clock.monotonic();
+    let end = partition.committed();
+    let log_start = partition.log_start();
+    if end <= log_start {
+        return Ok(Producers::default());
+    }
+    let kept = node.log.producers(&partition.log).await;
+    let kept = kept.filter(|(at, _)| *at <= end);
+    let (mut at, mut producers) = match kept {
+        Some((at, bytes)) => match Producers::restore(&bytes, now) {
+            Ok(producers) => (at, producers),
+            Err(error) => {
+                tracing::warn!(partition = %partition.address, %error, "producers are read from the log");
+                (log_start, Producers::default())
+            }
+        },
+        None => (log_start, Producers::default()),
+    };
+    at = at.max(log_start);
+    while at < end {
+        let (batches, next) = read(node, partition, at, end).await?;
+        for bytes in &batches {
+            for view in batch::batches(bytes).flatten() {
+                let base = Offset(view.base_offset().max(0) as u64);
+                // A snapshot lies on a batch border, so a batch that begins before it is in it.
+                if base >= at {
+                    producers.replay(&view, now);
+                }
+            }
+        }
+        assert!(next > at, "a read below the end goes on");
+        at = next;
+    }
+    Ok(producers)
+}
+
+async fn read(
+    node: &Node,
+    partition: &Partition,
+    at: Offset,
+    end: Offset,
+) -> Result<(Vec<Bytes>, Offset), StartError> {
+    let outcome = match node.log.read(&partition.log, at, end, READ_BYTES, true) {
+        Ok(Outcome::Memory(slices)) => Ok(slices),
+        Ok(Outcome::Cold(read)) => read.await,
+        Err(error) => Err(error),
+    };
+    match outcome {
+        Ok(slices) => Ok((slices.batches, slices.next)),
+        Err(ReadError::Lost { offsets }) => Ok((Vec::new(), Offset(offsets.end).max(at.plus(1)))),
+        Err(error) => Err(StartError::Damaged {
+            dir: node.settings.data_dir.clone(),
+            what: format!("reading {} at {at}: {error}", partition.address),
+        }),
+    }
+}

@@ -1,0 +1,121 @@
+//! What a node does by itself from time to time: retention, and keeping the state of producers so that a start is short.
+//!
+//! Guarantees: ends with the node. Times between runs come from the runtime, what is old from the node's clock.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use bytes::Bytes;
+use floe_model::{Offset, TopicPartition};
+use floe_world::tasks;
+use std::collections::HashMap;
+
+use crate::node::Node;
+use crate::partition::Partition;
+
+/// How often new batches are looked for.
+const PRODUCERS_INTERVAL: Duration = Duration::from_secs(10);
+/// Records after which the state is kept again.
+const PRODUCERS_RECORDS: u64 = 50_000;
+
+/// Starts the tasks.
+pub(crate) fn spawn(node: &Arc<Node>) {
+    tasks::spawn(retention(
+        Arc::downgrade(node),
+        node.settings.retention_check_interval,
+    ));
+    tasks::spawn(producers(Arc::downgrade(node)));
+}
+
+/// Waits for the next run; `None` when the node has ended.
+async fn next(node: &Weak<Node>, interval: Duration) -> Option<Arc<Node>> {
+    let mut stopping = node.upgrade()?.stopping.subscribe();
+    tokio::select! {
+        () = tokio::time::sleep(interval) => {}
+        _ = stopping.wait_for(|stopping| *stopping) => return None,
+    }
+    node.upgrade().filter(|node| !node.is_stopping())
+}
+
+async fn retention(weak: Weak<Node>, interval: Duration) {
+    while let Some(node) = next(&weak, interval).await {
+        if let Err(error) = node.enforce_retention().await {
+            tracing::warn!(%error, "old data could not be deleted now");
+        }
+    }
+}
+
+async fn producers(weak: Weak<Node>) {
+    let mut keeper = Keeper::default();
+    while let Some(node) = next(&weak, PRODUCERS_INTERVAL).await {
+        keeper.run(&node);
+    }
+}
+
+/// Snapshots on their way into the log: one is given to it only once everything below it is durable.
+#[derive(Default)]
+struct Keeper {
+    kept: HashMap<TopicPartition, Offset>,
+    drawn: HashMap<TopicPartition, (Offset, Bytes)>,
+}
+
+impl Keeper {
+    fn run(&mut self, node: &Node) {
+        let now = node.world.clock.monotonic();
+        let partitions = node.all_partitions();
+        self.kept
+            .retain(|address, _| node.partition(*address).is_some());
+        self.drawn
+            .retain(|address, _| node.partition(*address).is_some());
+        for partition in &partitions {
+            self.keep_drawn(node, partition);
+            let at = self
+                .kept
+                .get(&partition.address)
+                .copied()
+                .unwrap_or_default();
+            let is_due = partition.log.end().0.saturating_sub(at.0) >= PRODUCERS_RECORDS;
+            if is_due && !self.drawn.contains_key(&partition.address) {
+                let mut producers = partition.producers().lock();
+                producers.expire(node.settings.producer_expiration, now);
+                drop(producers);
+                self.drawn.insert(partition.address, draw(partition));
+                self.keep_drawn(node, partition);
+            }
+        }
+    }
+
+    fn keep_drawn(&mut self, node: &Node, partition: &Partition) {
+        let is_durable = self
+            .drawn
+            .get(&partition.address)
+            .is_some_and(|(at, _)| *at <= partition.committed());
+        if !is_durable {
+            return;
+        }
+        if let Some((at, bytes)) = self.drawn.remove(&partition.address) {
+            node.log.keep_producers(&partition.log, at, bytes);
+            self.kept.insert(partition.address, at);
+        }
+    }
+}
+
+/// The state of a partition's producers and the end it belongs to.
+fn draw(partition: &Partition) -> (Offset, Bytes) {
+    let producers = partition.producers().lock();
+    // Idempotent appends hold this lock; others change no sequence, so an end read under it belongs to the state.
+    (partition.log.end(), producers.snapshot().into())
+}
+
+/// Keeps the state of every partition, at the end of a node's life.
+pub(crate) fn keep_all(node: &Node) {
+    for partition in node.all_partitions() {
+        if partition.producers().lock().len() == 0 {
+            continue;
+        }
+        let (at, bytes) = draw(&partition);
+        if at <= partition.committed() {
+            node.log.keep_producers(&partition.log, at, bytes);
+        }
+    }
+}
