@@ -17,51 +17,7 @@ impl State {
             }
         }
         if self.flips < s.flips {
-            for at in 0..s.ring {
-                if self.ring[at].held == Held::Good {
-                    let mut t = *self;
-                    t.hit |= self.group_of(s, at);
-                    t.ring[at] = Sector {
-                        held: Held::Bad,
-                        ..Sector::default()
-                    };
-                    t.flips += 1;
-                    t.expect = None;
-                    t.costly = true;
-                    out.push((Step::FlipJournal { at }, t));
-                }
-            }
-            for p in 0..s.parts {
-                for off in 0..s.offsets {
-                    if self.dur[p][off] != 0
-                        && self.dur[p][off] != BAD
-                        && self.dur[p][off] == self.cur[p][off]
-                    {
-                        let mut t = *self;
-                        t.hit |= 1 << self.dur[p][off];
-                        t.dur[p][off] = BAD;
-                        t.cur[p][off] = BAD;
-                        t.flips += 1;
-                        t.expect = None;
-                        t.costly = true;
-                        out.push((Step::FlipBlock { p, off }, t));
-                    }
-                }
-            }
-            for slot in 0..2 {
-                if self.slot[slot].good && s.on(TwoSlots) {
-                    let mut t = *self;
-                    t.slot[slot].good = false;
-                    t.flips += 1;
-                    t.expect = None;
-                    // The only copy: the other slot is being written, or is bad.
-                    if !self.slot[1 - slot].good || self.slot_flight.is_some() {
-                        t.hit = !0
-                    }
-                    t.costly |= !self.slot[1 - slot].good || self.slot_flight.is_some();
-                    out.push((Step::FlipSlot { slot }, t));
-                }
-            }
+            self.flips(s, out);
         }
         // A flushed sector that the device does not hold: it shows what was there a lap ago, here: nothing.
         if self.lost < s.lost && self.phase == Phase::Up {
@@ -77,6 +33,54 @@ impl State {
                     t.costly = true;
                     out.push((Step::LoseSector { at }, t));
                 }
+            }
+        }
+    }
+
+    fn flips(&self, s: &Scope, out: &mut Vec<(Step, State)>) {
+        for at in 0..s.ring {
+            if self.ring[at].held == Held::Good {
+                let mut t = *self;
+                t.hit |= self.group_of(s, at);
+                t.ring[at] = Sector {
+                    held: Held::Bad,
+                    ..Sector::default()
+                };
+                t.flips += 1;
+                t.expect = None;
+                t.costly = true;
+                out.push((Step::FlipJournal { at }, t));
+            }
+        }
+        for p in 0..s.parts {
+            for off in 0..s.offsets {
+                if self.dur[p][off] != 0
+                    && self.dur[p][off] != BAD
+                    && self.dur[p][off] == self.cur[p][off]
+                {
+                    let mut t = *self;
+                    t.hit |= 1 << self.dur[p][off];
+                    t.dur[p][off] = BAD;
+                    t.cur[p][off] = BAD;
+                    t.flips += 1;
+                    t.expect = None;
+                    t.costly = true;
+                    out.push((Step::FlipBlock { p, off }, t));
+                }
+            }
+        }
+        for slot in 0..2 {
+            if self.slot[slot].good && s.on(TwoSlots) {
+                let mut t = *self;
+                t.slot[slot].good = false;
+                t.flips += 1;
+                t.expect = None;
+                // The only copy: the other slot is being written, or is bad.
+                if !self.slot[1 - slot].good || self.slot_flight.is_some() {
+                    t.hit = !0
+                }
+                t.costly |= !self.slot[1 - slot].good || self.slot_flight.is_some();
+                out.push((Step::FlipSlot { slot }, t));
             }
         }
     }

@@ -13,108 +13,11 @@ impl State {
     }
 
     pub(crate) fn engine_steps(&self, s: &Scope, out: &mut Vec<(Step, State)>) {
-        let m = &self.mem;
-        // LOG Append: groups that may be written now.
-        let flights = self.flight.iter().filter(|g| g.n > 0).count();
-        if flights < s.depth {
-            let mut groups: Vec<Vec<Rec>> = vec![];
-            let busy = |p: usize| {
-                m.large[p] != 0
-                    || self.flight.iter().any(|g| {
-                        g.rec
-                            .iter()
-                            .any(|r| r.kind == Kind::Truncate && r.p as usize == p)
-                    })
-            };
-            let room = |p: usize, n: u8| (m.end[p] + n) as usize <= s.offsets;
-            for p in 0..s.parts {
-                if !busy(p) && self.next < s.records && room(p, 1) {
-                    groups.push(vec![self.small(p, 0)]);
-                    if s.pairs && self.next + 1 < s.records && room(p, 2) {
-                        groups.push(vec![self.small(p, 0), self.small(p, 1)])
-                    }
-                    if s.pairs
-                        && s.parts > 1
-                        && p == 0
-                        && !busy(1)
-                        && self.next + 1 < s.records
-                        && room(1, 1)
-                    {
-                        groups.push(vec![self.small(0, 0), self.small(1, 0)])
-                    }
-                }
-                if m.large[p] == 2
-                    || (m.large[p] == 1 && !(s.on(PointerAfterBytes) && s.on(PointerNotBeside)))
-                {
-                    let ptr = Rec {
-                        kind: Kind::Pointer,
-                        p: p as u8,
-                        off: m.end[p] - 1,
-                        val: m.log[p][m.end[p] as usize - 1],
-                    };
-                    groups.push(vec![ptr]);
-                    let q = 1 - p;
-                    if s.pairs && q < s.parts && !busy(q) && self.next < s.records && room(q, 1) {
-                        groups.push(vec![ptr, self.small(q, 0)])
-                    }
-                }
-                if self.truncs < s.truncs && !busy(p) && flights == 0 {
-                    for to in 0..m.end[p] {
-                        if s.on(TruncateJournalled) {
-                            groups.push(vec![Rec {
-                                kind: Kind::Truncate,
-                                p: p as u8,
-                                off: to,
-                                val: 0,
-                            }])
-                        } else {
-                            let mut t = *self;
-                            t.truncs += 1;
-                            t.kill_tail(p, to);
-                            for o in to as usize..M {
-                                t.acked[p][o] = 0
-                            }
-                            out.push((Step::TruncateInMemory { p, to }, t));
-                        }
-                    }
-                }
-            }
-            if self.fences < s.fences {
-                groups.push(vec![Rec {
-                    kind: Kind::Fence,
-                    p: 0,
-                    off: 0,
-                    val: self.fences + 1,
-                }])
-            }
-            for g in groups {
-                self.write_group(s, &g, out)
-            }
+        if self.flights() < s.depth {
+            self.append_steps(s, out);
         }
-        // A large append: what is below it goes to the segment with it.
         for p in 0..s.parts {
-            if s.large
-                && m.large[p] == 0
-                && self.next < s.records
-                && (m.end[p] as usize) < s.offsets
-                && m.copied[p] == m.end[p]
-                && m.flushed[p] == m.end[p]
-                && !self.flight.iter().any(|g| {
-                    g.rec
-                        .iter()
-                        .any(|r| r.kind == Kind::Truncate && r.p as usize == p)
-                })
-            {
-                let mut base = *self;
-                base.next += 1;
-                let o = m.end[p];
-                base.mem.log[p][o as usize] = base.next;
-                base.mem.end[p] += 1;
-                base.mem.large[p] = 1;
-                for t in base.put(p, o, base.next) {
-                    out.push((Step::WriteLarge { p, val: base.next }, t))
-                }
-            }
+            self.large_step(s, p, out);
         }
         for (i, g) in self.flight.iter().enumerate() {
             if g.n > 0 && !g.done {
@@ -122,77 +25,228 @@ impl State {
             }
         }
         for p in 0..s.parts {
-            // LOG Copy. (`early`: even before the journal's flush returned. Harmless, because ends come from the journal.)
-            let limit = if s.early {
-                m.end[p] - (m.large[p] != 0) as u8
-            } else {
-                m.flushed[p]
-            };
-            if m.copied[p] < limit {
-                let o = m.copied[p];
-                let mut base = *self;
-                base.mem.copied[p] += 1;
-                if !s.on(NoRewriteInPlace) && o > 0 {
-                    base.again[p] |= 1 << (o - 1)
-                }
-                for t in base.put(p, o, m.log[p][o as usize]) {
-                    out.push((Step::Copy { p, off: o }, t))
-                }
-            }
-            // LOG Sync: one flush of the file (and of its directory, if new).
-            let dirty = (0..M).any(|o| self.cur[p][o] != self.dur[p][o])
-                || m.synced[p] < m.copied[p]
-                || self.file[p] == 1
-                || m.large[p] == 1
-                || self.again[p] != 0
-                || m.waits >> p & 1 == 1;
-            if dirty {
-                let mut t = *self;
-                let own = m.large[p] == 1 && !s.on(PointerCoversAll);
-                for o in 0..M {
-                    if !own || o as u8 == m.end[p] - 1 {
-                        t.dur[p][o] = t.cur[p][o]
-                    }
-                }
-                t.again[p] = 0;
-                if t.file[p] == 1 && s.on(DirectoryBeforePointer) {
-                    t.file[p] = 2
-                }
-                if !own {
-                    t.mem.synced[p] = m.copied[p]
-                }
-                if m.large[p] == 1 {
-                    t.mem.large[p] = 2
-                }
-                if m.waits >> p & 1 == 1 {
-                    t.mem.waits &= !(1 << p);
-                    t.answer_large(p)
-                }
-                out.push((Step::Sync { p }, t));
-                if self.fails < s.fails {
-                    // Some blocks reach the disk, the others are dropped; the next flush would say that all is well.
-                    let mut all = vec![*self];
-                    for o in 0..M {
-                        if self.cur[p][o] != self.dur[p][o] {
-                            let mut more = all.clone();
-                            all.iter_mut().for_each(|t| t.dur[p][o] = t.cur[p][o]);
-                            more.iter_mut().for_each(|t| t.cur[p][o] = t.dur[p][o]);
-                            all.extend(more);
-                        }
-                    }
-                    for mut t in all {
-                        t.fails += 1;
-                        if s.on(FailedFlushStops) {
-                            for u in t.stop(s, false) {
-                                out.push((Step::SyncFails { p }, u))
-                            }
-                        } else {
-                            out.push((Step::SyncFails { p }, t))
-                        }
-                    }
-                }
+            self.copy_step(s, p, out);
+            self.sync_step(s, p, out);
+        }
+        self.checkpoint_steps(s, out);
+    }
+
+    fn flights(&self) -> usize {
+        self.flight.iter().filter(|g| g.n > 0).count()
+    }
+
+    fn is_being_cut(&self, p: usize) -> bool {
+        let mut records = self.flight.iter().flat_map(|g| g.rec.iter());
+        records.any(|r| r.kind == Kind::Truncate && r.p as usize == p)
+    }
+
+    fn is_busy(&self, p: usize) -> bool {
+        self.mem.large[p] != 0 || self.is_being_cut(p)
+    }
+
+    /// Whether `n` more records may be appended.
+    fn takes(&self, s: &Scope, p: usize, n: u8) -> bool {
+        (self.mem.end[p] + n) as usize <= s.offsets
+    }
+
+    /// LOG Append: groups that may be written now.
+    fn append_steps(&self, s: &Scope, out: &mut Vec<(Step, State)>) {
+        let mut groups: Vec<Vec<Rec>> = vec![];
+        for p in 0..s.parts {
+            self.small_groups(s, p, &mut groups);
+            self.pointer_groups(s, p, &mut groups);
+            if self.truncs < s.truncs && !self.is_busy(p) && self.flights() == 0 {
+                self.truncations(s, p, &mut groups, out);
             }
         }
+        if self.fences < s.fences {
+            groups.push(vec![Rec {
+                kind: Kind::Fence,
+                p: 0,
+                off: 0,
+                val: self.fences + 1,
+            }])
+        }
+        for g in groups {
+            self.write_group(s, &g, out)
+        }
+    }
+
+    fn small_groups(&self, s: &Scope, p: usize, groups: &mut Vec<Vec<Rec>>) {
+        if self.is_busy(p) || self.next >= s.records || !self.takes(s, p, 1) {
+            return;
+        }
+        groups.push(vec![self.small(p, 0)]);
+        if !s.pairs || self.next + 1 >= s.records {
+            return;
+        }
+        if self.takes(s, p, 2) {
+            groups.push(vec![self.small(p, 0), self.small(p, 1)])
+        }
+        if s.parts > 1 && p == 0 && !self.is_busy(1) && self.takes(s, 1, 1) {
+            groups.push(vec![self.small(0, 0), self.small(1, 0)])
+        }
+    }
+
+    fn pointer_groups(&self, s: &Scope, p: usize, groups: &mut Vec<Vec<Rec>>) {
+        let m = &self.mem;
+        let early = !(s.on(PointerAfterBytes) && s.on(PointerNotBeside));
+        if m.large[p] != 2 && !(m.large[p] == 1 && early) {
+            return;
+        }
+        let ptr = Rec {
+            kind: Kind::Pointer,
+            p: p as u8,
+            off: m.end[p] - 1,
+            val: m.log[p][m.end[p] as usize - 1],
+        };
+        groups.push(vec![ptr]);
+        let q = 1 - p;
+        if s.pairs
+            && q < s.parts
+            && !self.is_busy(q)
+            && self.next < s.records
+            && self.takes(s, q, 1)
+        {
+            groups.push(vec![ptr, self.small(q, 0)])
+        }
+    }
+
+    fn truncations(
+        &self,
+        s: &Scope,
+        p: usize,
+        groups: &mut Vec<Vec<Rec>>,
+        out: &mut Vec<(Step, State)>,
+    ) {
+        for to in 0..self.mem.end[p] {
+            if s.on(TruncateJournalled) {
+                groups.push(vec![Rec {
+                    kind: Kind::Truncate,
+                    p: p as u8,
+                    off: to,
+                    val: 0,
+                }])
+            } else {
+                let mut t = *self;
+                t.truncs += 1;
+                t.kill_tail(p, to);
+                for o in to as usize..M {
+                    t.acked[p][o] = 0
+                }
+                out.push((Step::TruncateInMemory { p, to }, t));
+            }
+        }
+    }
+
+    /// A large append: what is below it goes to the segment with it.
+    fn large_step(&self, s: &Scope, p: usize, out: &mut Vec<(Step, State)>) {
+        let m = &self.mem;
+        if s.large
+            && m.large[p] == 0
+            && self.next < s.records
+            && (m.end[p] as usize) < s.offsets
+            && m.copied[p] == m.end[p]
+            && m.flushed[p] == m.end[p]
+            && !self.is_being_cut(p)
+        {
+            let mut base = *self;
+            base.next += 1;
+            let o = m.end[p];
+            base.mem.log[p][o as usize] = base.next;
+            base.mem.end[p] += 1;
+            base.mem.large[p] = 1;
+            for t in base.put(p, o, base.next) {
+                out.push((Step::WriteLarge { p, val: base.next }, t))
+            }
+        }
+    }
+
+    /// LOG Copy. (`early`: even before the journal's flush returned. Harmless, because ends come from the journal.)
+    fn copy_step(&self, s: &Scope, p: usize, out: &mut Vec<(Step, State)>) {
+        let m = &self.mem;
+        let limit = if s.early {
+            m.end[p] - (m.large[p] != 0) as u8
+        } else {
+            m.flushed[p]
+        };
+        if m.copied[p] < limit {
+            let o = m.copied[p];
+            let mut base = *self;
+            base.mem.copied[p] += 1;
+            if !s.on(NoRewriteInPlace) && o > 0 {
+                base.again[p] |= 1 << (o - 1)
+            }
+            for t in base.put(p, o, m.log[p][o as usize]) {
+                out.push((Step::Copy { p, off: o }, t))
+            }
+        }
+    }
+
+    /// LOG Sync: one flush of the file (and of its directory, if new).
+    fn sync_step(&self, s: &Scope, p: usize, out: &mut Vec<(Step, State)>) {
+        let m = &self.mem;
+        let dirty = (0..M).any(|o| self.cur[p][o] != self.dur[p][o])
+            || m.synced[p] < m.copied[p]
+            || self.file[p] == 1
+            || m.large[p] == 1
+            || self.again[p] != 0
+            || m.waits >> p & 1 == 1;
+        if !dirty {
+            return;
+        }
+        let mut t = *self;
+        let own = m.large[p] == 1 && !s.on(PointerCoversAll);
+        for o in 0..M {
+            if !own || o as u8 == m.end[p] - 1 {
+                t.dur[p][o] = t.cur[p][o]
+            }
+        }
+        t.again[p] = 0;
+        if t.file[p] == 1 && s.on(DirectoryBeforePointer) {
+            t.file[p] = 2
+        }
+        if !own {
+            t.mem.synced[p] = m.copied[p]
+        }
+        if m.large[p] == 1 {
+            t.mem.large[p] = 2
+        }
+        if m.waits >> p & 1 == 1 {
+            t.mem.waits &= !(1 << p);
+            t.answer_large(p)
+        }
+        out.push((Step::Sync { p }, t));
+        if self.fails < s.fails {
+            self.failed_sync(s, p, out);
+        }
+    }
+
+    /// Some blocks reach the disk, the others are dropped; the next flush would say that all is well.
+    fn failed_sync(&self, s: &Scope, p: usize, out: &mut Vec<(Step, State)>) {
+        let mut all = vec![*self];
+        for o in 0..M {
+            if self.cur[p][o] != self.dur[p][o] {
+                let mut more = all.clone();
+                all.iter_mut().for_each(|t| t.dur[p][o] = t.cur[p][o]);
+                more.iter_mut().for_each(|t| t.cur[p][o] = t.dur[p][o]);
+                all.extend(more);
+            }
+        }
+        for mut t in all {
+            t.fails += 1;
+            if s.on(FailedFlushStops) {
+                for u in t.stop(s, false) {
+                    out.push((Step::SyncFails { p }, u))
+                }
+            } else {
+                out.push((Step::SyncFails { p }, t))
+            }
+        }
+    }
+
+    fn checkpoint_steps(&self, s: &Scope, out: &mut Vec<(Step, State)>) {
+        let m = &self.mem;
         if self.checkpoints < s.checkpoints
             && self.slot_flight.is_none()
             && m.safe > m.x[m.newest as usize]

@@ -2,6 +2,37 @@
 
 use crate::*;
 
+/// What replay has found so far.
+struct Replay {
+    log: [[u8; M]; P],
+    end: [u8; P],
+    d: [u8; P],
+    pointed: [[u8; M]; P], // checksums of pointers' bytes
+    fence: u8,
+    boot: u8,
+    at: u8,
+    damage: bool,
+}
+
+impl Replay {
+    fn new(s: &Scope, c: &Slot) -> Replay {
+        let mut log = c.tail;
+        for (log, d) in log.iter_mut().zip(c.d).take(s.parts) {
+            log[..d as usize].fill(0)
+        }
+        Replay {
+            log,
+            end: c.end,
+            d: c.d,
+            pointed: [[0; M]; P],
+            fence: c.fence,
+            boot: c.boot,
+            at: c.x,
+            damage: false,
+        }
+    }
+}
+
 impl State {
     fn at(&self, s: &Scope, lsn: u8) -> Sector {
         self.ring[lsn as usize % s.ring]
@@ -32,166 +63,170 @@ impl State {
     }
 
     pub(crate) fn recover(&self, s: &Scope, out: &mut Vec<(Step, State)>) {
-        let mut t = *self;
-        let mut damage = false;
-        let mut m = Mem::default();
         let best = (0..2)
             .filter(|i| self.slot[*i].good)
             .max_by_key(|i| self.slot[*i].seq);
         let Some(best) = best else {
-            // Both slots gone: nothing can be trusted. Fresh numbers, new incarnation.
-            let top = self
-                .ring
-                .iter()
-                .filter(|x| x.held == Held::Good)
-                .map(|x| (x.lsn, x.boot))
-                .max()
-                .unwrap_or((0, 0));
-            m.head = top.0 + 2;
-            m.boot = self.ring.iter().map(|x| x.boot).max().unwrap_or(0) + 1;
-            m.x = [m.head; 2];
-            self.finish_recovery(s, m, true, [0; P], out);
+            self.recover_without_slot(s, out);
             return;
         };
         let c = self.slot[best];
-        m.newest = best as u8;
-        m.seq = c.seq;
-        m.scrub = c.scrub;
-        m.x = [c.x; 2];
+        let mut m = Mem {
+            newest: best as u8,
+            seq: c.seq,
+            scrub: c.scrub,
+            x: [c.x; 2],
+            ..Mem::default()
+        };
         if self.slot[1 - best].good {
             m.x[1 - best] = self.slot[1 - best].x
         }
-        let (mut d, mut end, mut fence, inc, mut boot, mut at) =
-            (c.d, c.end, c.fence, c.inc, c.boot, c.x);
-        let mut log = c.tail;
-        let mut pointed = [[0u8; M]; P]; // checksums of pointers' bytes
-        for p in 0..s.parts {
-            for o in 0..d[p] {
-                log[p][o as usize] = 0
+        let mut r = Replay::new(s, &c);
+        let mut t = *self;
+        while r.at < c.x + s.ring as u8 {
+            if !self.replay_group(s, &mut t, &mut r) {
+                break;
             }
-        }
-        while at < c.x + s.ring as u8 {
-            let h = self.at(s, at);
-            if !Self::fits(s, &h, at, 0, boot, false) {
-                let later = self.later(s, at, boot);
-                let bad = h.held == Held::Bad && s.on(BadIsDamage);
-                let gap = s.on(GapIsDamage) && later.is_some_and(|l| l.1);
-                if !bad && !gap {
-                    break;
-                }
-                damage = true;
-                match later {
-                    Some((l, _)) => {
-                        at = l;
-                        continue;
-                    }
-                    None => break,
-                }
-            }
-            if h.lsn != at {
-                t.breaks(s, Invariant::OldNeverParses)
-            }
-            let rest: Vec<Sector> = (1..h.count).map(|i| self.at(s, at + i)).collect();
-            let whole = rest
-                .iter()
-                .enumerate()
-                .all(|(i, x)| Self::fits(s, x, at + 1 + i as u8, 1 + i as u8, h.boot, true));
-            if !whole {
-                let bad = s.on(BadIsDamage) && rest.iter().any(|x| x.held == Held::Bad);
-                let later = self.later(s, at, h.boot);
-                let gap = s.on(GapIsDamage) && later.is_some_and(|l| l.1);
-                if !bad && !gap {
-                    break;
-                }
-                damage = true;
-                match later {
-                    Some((l, _)) => {
-                        at = l;
-                        continue;
-                    }
-                    None => break,
-                }
-            }
-            boot = h.boot;
-            for r in std::iter::once(h.rec).chain(rest.iter().map(|x| x.rec)) {
-                let p = r.p as usize;
-                match r.kind {
-                    Kind::Small | Kind::Pointer => {
-                        if r.off < end[p] && s.on(OffsetImpliesCut) {
-                            end[p] = r.off;
-                            d[p] = d[p].min(r.off);
-                            damage = true
-                        }
-                        if r.off >= end[p] {
-                            for o in end[p]..r.off {
-                                log[p][o as usize] = HOLE;
-                                damage = true
-                            }
-                            end[p] = r.off + 1
-                        }
-                        log[p][r.off as usize] = r.val;
-                        pointed[p][r.off as usize] = 0;
-                        // A pointer is a checkpoint of its partition: all below is in the segment.
-                        if r.kind == Kind::Pointer {
-                            d[p] = d[p].max(r.off + 1);
-                            pointed[p][r.off as usize] = r.val;
-                            if !s.on(JudgeAfterReplay) && self.cur[p][r.off as usize] != r.val {
-                                damage = true
-                            }
-                        }
-                    }
-                    Kind::Truncate => {
-                        end[p] = end[p].min(r.off);
-                        d[p] = d[p].min(r.off)
-                    }
-                    Kind::Fence => fence = fence.max(r.val),
-                    Kind::Boot | Kind::None => {}
-                }
-            }
-            at += h.count;
         }
         for p in 0..s.parts {
-            for o in 0..d[p] as usize {
-                let v = self.cur[p][o];
-                if c.lost[p] >> o & 1 == 1 && pointed[p][o] == 0 && log[p][o] == 0 {
-                    log[p][o] = HOLE;
-                    continue;
-                }
-                if v == 0 || v == BAD || pointed[p][o] != 0 && pointed[p][o] != v {
-                    damage = true;
-                    log[p][o] = HOLE
-                } else {
-                    log[p][o] = v
-                }
-            }
-            if !s.on(EndFromJournal) {
-                while (end[p] as usize) < s.offsets
-                    && ![0, BAD].contains(&self.cur[p][end[p] as usize])
-                {
-                    log[p][end[p] as usize] = self.cur[p][end[p] as usize];
-                    end[p] += 1;
-                    d[p] = end[p];
-                }
-            }
-            log[p][end[p] as usize..].fill(0);
+            self.judge(s, &c, p, &mut r);
         }
-        m.log = log;
-        m.end = end;
-        m.flushed = end;
-        m.head = at;
-        m.fence = fence;
-        m.inc = inc;
-        if damage && s.on(BootAboveAll) {
-            boot = self
-                .ring
-                .iter()
-                .map(|x| x.boot)
-                .max()
-                .unwrap_or(0)
-                .max(boot)
+        m.log = r.log;
+        m.end = r.end;
+        m.flushed = r.end;
+        m.head = r.at;
+        m.fence = r.fence;
+        m.inc = c.inc;
+        let mut boot = r.boot;
+        if r.damage && s.on(BootAboveAll) {
+            boot = self.highest_boot().max(boot)
         }
         m.boot = boot + s.on(BootInStamp) as u8;
-        t.finish_recovery(s, m, damage, d, out);
+        t.finish_recovery(s, m, r.damage, r.d, out);
+    }
+
+    /// Both slots gone: nothing can be trusted. Fresh numbers, new incarnation.
+    fn recover_without_slot(&self, s: &Scope, out: &mut Vec<(Step, State)>) {
+        let good = self.ring.iter().filter(|x| x.held == Held::Good);
+        let top = good.map(|x| (x.lsn, x.boot)).max().unwrap_or((0, 0));
+        let head = top.0 + 2;
+        let m = Mem {
+            head,
+            boot: self.highest_boot() + 1,
+            x: [head; 2],
+            ..Mem::default()
+        };
+        self.finish_recovery(s, m, true, [0; P], out);
+    }
+
+    fn highest_boot(&self) -> u8 {
+        self.ring.iter().map(|x| x.boot).max().unwrap_or(0)
+    }
+
+    /// The group at `r.at`, or what its absence means; `false` at the end of the journal.
+    fn replay_group(&self, s: &Scope, t: &mut State, r: &mut Replay) -> bool {
+        let h = self.at(s, r.at);
+        if !Self::fits(s, &h, r.at, 0, r.boot, false) {
+            return self.skip_missing(s, r, r.boot, h.held == Held::Bad);
+        }
+        if h.lsn != r.at {
+            t.breaks(s, Invariant::OldNeverParses)
+        }
+        let rest: Vec<Sector> = (1..h.count).map(|i| self.at(s, r.at + i)).collect();
+        let whole = rest.iter().enumerate().all(|(i, x)| {
+            let i = i as u8;
+            Self::fits(s, x, r.at + 1 + i, 1 + i, h.boot, true)
+        });
+        if !whole {
+            let bad = rest.iter().any(|x| x.held == Held::Bad);
+            return self.skip_missing(s, r, h.boot, bad);
+        }
+        r.boot = h.boot;
+        for record in std::iter::once(h.rec).chain(rest.iter().map(|x| x.rec)) {
+            self.apply(s, record, r);
+        }
+        r.at += h.count;
+        true
+    }
+
+    /// Damage goes on at a later header, if there is one; a torn group is the end.
+    fn skip_missing(&self, s: &Scope, r: &mut Replay, boot: u8, is_bad: bool) -> bool {
+        let later = self.later(s, r.at, boot);
+        let bad = is_bad && s.on(BadIsDamage);
+        let gap = s.on(GapIsDamage) && later.is_some_and(|l| l.1);
+        if !bad && !gap {
+            return false;
+        }
+        r.damage = true;
+        if let Some((l, _)) = later {
+            r.at = l;
+        }
+        later.is_some()
+    }
+
+    fn apply(&self, s: &Scope, record: Rec, r: &mut Replay) {
+        let p = record.p as usize;
+        let off = record.off;
+        match record.kind {
+            Kind::Small | Kind::Pointer => {
+                if off < r.end[p] && s.on(OffsetImpliesCut) {
+                    r.end[p] = off;
+                    r.d[p] = r.d[p].min(off);
+                    r.damage = true
+                }
+                if off >= r.end[p] {
+                    for o in r.end[p]..off {
+                        r.log[p][o as usize] = HOLE;
+                        r.damage = true
+                    }
+                    r.end[p] = off + 1
+                }
+                r.log[p][off as usize] = record.val;
+                r.pointed[p][off as usize] = 0;
+                // A pointer is a checkpoint of its partition: all below is in the segment.
+                if record.kind == Kind::Pointer {
+                    r.d[p] = r.d[p].max(off + 1);
+                    r.pointed[p][off as usize] = record.val;
+                    if !s.on(JudgeAfterReplay) && self.cur[p][off as usize] != record.val {
+                        r.damage = true
+                    }
+                }
+            }
+            Kind::Truncate => {
+                r.end[p] = r.end[p].min(off);
+                r.d[p] = r.d[p].min(off)
+            }
+            Kind::Fence => r.fence = r.fence.max(record.val),
+            Kind::Boot | Kind::None => {}
+        }
+    }
+
+    /// What the segment holds below the synced end, judged after the whole replay.
+    fn judge(&self, s: &Scope, c: &Slot, p: usize, r: &mut Replay) {
+        for o in 0..r.d[p] as usize {
+            let v = self.cur[p][o];
+            let pointed = r.pointed[p][o];
+            if c.lost[p] >> o & 1 == 1 && pointed == 0 && r.log[p][o] == 0 {
+                r.log[p][o] = HOLE;
+                continue;
+            }
+            if v == 0 || v == BAD || pointed != 0 && pointed != v {
+                r.damage = true;
+                r.log[p][o] = HOLE
+            } else {
+                r.log[p][o] = v
+            }
+        }
+        if !s.on(EndFromJournal) {
+            while (r.end[p] as usize) < s.offsets
+                && ![0, BAD].contains(&self.cur[p][r.end[p] as usize])
+            {
+                r.log[p][r.end[p] as usize] = self.cur[p][r.end[p] as usize];
+                r.end[p] += 1;
+                r.d[p] = r.end[p];
+            }
+        }
+        r.log[p][r.end[p] as usize..].fill(0);
     }
 
     fn finish_recovery(
