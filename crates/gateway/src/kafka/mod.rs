@@ -11,6 +11,7 @@ mod api;
 mod api_versions;
 mod connection;
 mod create_topics;
+mod decode;
 mod delete_groups;
 mod delete_topics;
 mod describe_cluster;
@@ -39,4 +40,5 @@ mod sync_group;
 mod topics;
 
 pub use api::RELEASE;
+pub use decode::{Refused, decode};
 pub use door::{Door, Settings};

@@ -2,6 +2,8 @@ use super::*;
 use crate::codec::Scratch;
 use proptest::prelude::*;
 
+mod differential;
+
 type Owned = (
     i64,
     Option<Vec<u8>>,
@@ -28,7 +30,10 @@ fn some_records() -> impl Strategy<Value = Vec<Owned>> {
 }
 
 fn build(codec: Codec, records: &[Owned]) -> Vec<u8> {
-    let mut builder = Builder::new(codec);
+    fill(Builder::new(codec), records)
+}
+
+fn fill(mut builder: Builder, records: &[Owned]) -> Vec<u8> {
     for (timestamp, key, value, headers) in records {
         let headers: Vec<_> = headers
             .iter()
