@@ -8,7 +8,10 @@ use serde_json::{Value, json};
 use super::{Answer, Ask, Client, refusal};
 use crate::exit::{Code, Failure, Outcome};
 
-/// Longest a read may wait at the node for records; the client waits longer than this for its answer.
+const JSON: &str = "application/json";
+/// Most records of one read; a node bounds its answers by bytes, too.
+const READ_MAX: u32 = 10_000;
+/// Longest a poll may wait at the node for records; the client waits longer than this for its answer.
 const WAIT_MS: u64 = 10_000;
 
 impl Client {
@@ -77,25 +80,44 @@ impl Client {
             method: Method::POST,
             path: &path,
             content_type: Some(content_type),
+            accept: JSON,
             body,
         };
         self.expect(&ask).await.map(drop)
     }
 
-    /// Reads a partition from `from` (a query such as `offset=5`), waiting at the node if `is_patient`.
+    /// Reads a partition from `from` (a query such as `offset=5`), waiting at the node for records if there are none.
     pub async fn records(
         &mut self,
         topic: &str,
         partition: u64,
         from: &str,
-        is_patient: bool,
-    ) -> Outcome<Value> {
-        let wait = if is_patient { WAIT_MS } else { 0 };
+        wait_ms: u64,
+    ) -> Outcome<Batch> {
         let path = format!(
-            "/v1/topic/{}/partitions/{partition}/records?{from}&wait={wait}",
+            "/v1/topic/{}/partitions/{partition}/records?{from}&max={READ_MAX}&wait={wait_ms}",
             segment(topic)
         );
-        self.get(&path).await
+        let answer = self
+            .expect(&Ask {
+                accept: "application/x-ndjson",
+                ..ask(Method::GET, &path, None)
+            })
+            .await?;
+        let header = |name: &str| {
+            let text = answer.headers.get(name)?.to_str().ok()?;
+            text.parse().ok()
+        };
+        let missing = || {
+            Failure::failed(
+                "the node's answer names no offset to go on from; is it of another release?",
+            )
+        };
+        Ok(Batch {
+            next_offset: header("floe-next-offset").ok_or_else(missing)?,
+            commit_offset: header("floe-commit-offset").ok_or_else(missing)?,
+            lines: answer.body,
+        })
     }
 
     /// Joins a group.
@@ -108,15 +130,17 @@ impl Client {
         self.ask(Method::PUT, &path, None).await.map(drop)
     }
 
-    /// The next records of a group's member; `None` when there are none for now.
-    pub async fn poll(&mut self, member: &Member<'_>, is_patient: bool) -> Outcome<Option<Value>> {
+    /// The next records of a group's member, one a line; `None` when there are none for now.
+    pub async fn poll(&mut self, member: &Member<'_>, is_patient: bool) -> Outcome<Option<Bytes>> {
         let wait = if is_patient { WAIT_MS } else { 1000 };
         let path = format!("/v1/consumer/poll?{}&wait={wait}", member.query());
-        let answer = self.ask(Method::POST, &path, None).await?;
-        if answer.status == StatusCode::NO_CONTENT {
-            return Ok(None);
-        }
-        answer.json().map(Some)
+        let answer = self
+            .expect(&Ask {
+                accept: "application/x-ndjson",
+                ..ask(Method::POST, &path, None)
+            })
+            .await?;
+        Ok((answer.status != StatusCode::NO_CONTENT).then_some(answer.body))
     }
 
     /// Commits what the member was given.
@@ -136,6 +160,17 @@ impl Client {
             _ => Err(refusal(&answer)),
         }
     }
+}
+
+/// Records of one partition, one a line as JSON.
+#[derive(Debug)]
+pub struct Batch {
+    /// The lines.
+    pub lines: Bytes,
+    /// Where to read on.
+    pub next_offset: u64,
+    /// Where the partition ended.
+    pub commit_offset: u64,
 }
 
 /// What a produce body holds.
@@ -172,7 +207,8 @@ fn ask<'a>(method: Method, path: &'a str, body: Option<&Value>) -> Ask<'a> {
     Ask {
         method,
         path,
-        content_type: body.map(|_| "application/json"),
+        content_type: body.map(|_| JSON),
+        accept: JSON,
         body: body.map_or_else(Bytes::new, |body| body.to_string().into()),
     }
 }

@@ -5,13 +5,14 @@
 
 mod address;
 pub mod api;
+pub mod value;
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http1;
-use hyper::header::{CONTENT_TYPE, HOST};
+use hyper::header::{ACCEPT, CONTENT_TYPE, HOST};
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
@@ -54,6 +55,8 @@ pub struct Ask<'a> {
     pub path: &'a str,
     /// Media type of the body.
     pub content_type: Option<&'static str>,
+    /// Media type wanted back.
+    pub accept: &'static str,
     /// Body.
     pub body: Bytes,
 }
@@ -90,8 +93,8 @@ impl Client {
         if let Some(content_type) = ask.content_type {
             request = request.header(CONTENT_TYPE, content_type);
         }
-        request = request.header("accept", "application/json");
         let request = request
+            .header(ACCEPT, ask.accept)
             .body(Full::new(ask.body.clone()))
             .map_err(|error| Trouble::Sent(error.to_string()))?;
         let exchange = async {
@@ -169,6 +172,7 @@ impl Client {
                 method: Method::GET,
                 path,
                 content_type: None,
+                accept: "application/json",
                 body: Bytes::new(),
             })
             .await?;

@@ -1,6 +1,7 @@
 //! The commands, one file each: what it is called, what it does, what it prints.
 
 pub mod config;
+pub mod consume;
 pub mod dev;
 pub mod group;
 pub mod produce;
@@ -29,6 +30,8 @@ enum Command {
     Topic(topic::Topic),
     /// Append records, one a line of the standard input.
     Produce(produce::Produce),
+    /// Read records, alone or as a member of a group.
+    Consume(consume::Consume),
     /// List, describe and delete groups; their lag.
     #[command(subcommand)]
     Group(group::Group),
@@ -45,6 +48,7 @@ impl Cli {
             Command::Dev(command) => command.run(),
             Command::Topic(command) => command.run(),
             Command::Produce(command) => command.run(),
+            Command::Consume(command) => command.run(),
             Command::Group(command) => command.run(),
             Command::Verify(command) => command.run(),
             Command::Config(command) => command.run(),
