@@ -187,7 +187,7 @@ settings! {
         #[doc = "How often retention looks for segments to delete."]
         log_retention_check_interval_ms: u64 = "log.retention.check.interval.ms", ms(1000, 86_400_000), Default::Is("300000");
         #[doc = "Size at which a segment is closed and the next begun."]
-        log_segment_bytes: u64 = "log.segment.bytes", Kind::Bytes { min: MIB, max: 2 * GIB - 1 }, Default::Is("1073741824");
+        log_segment_bytes: u64 = "log.segment.bytes", Kind::Bytes { min: MIB, max: 2 * GIB - 1 }, Default::Is("256MiB");
         #[doc = "Largest record batch, as it is stored. A topic's `max.message.bytes` goes before it."]
         message_max_bytes: usize = "message.max.bytes", Kind::Bytes { min: 1024, max: 64 * MIB }, Default::Is("1048588");
         #[doc = "Size of the journal. A small one is checkpointed more often under load; see the note below."]

@@ -37,6 +37,7 @@ pub async fn run(loaded: &Loaded, announce: impl FnOnce(&mut Ready<'_>) -> Outco
             "the limit of open files is below what max.connections needs; raise it (ulimit -n) or lower max.connections"
         );
     }
+    end_on_bugs();
     directory::make(&config.log_dir)?;
     let addresses_from = &loaded.place("listen.addresses");
     let bound = bind::bind(config, addresses_from)?;
@@ -84,6 +85,16 @@ pub async fn run(loaded: &Loaded, announce: impl FnOnce(&mut Ready<'_>) -> Outco
     }
 }
 
+/// A bug ends the process wherever it shows: an invariant that does not hold must not be built upon. What is acknowledged is
+/// on the disk.
+fn end_on_bugs() {
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        report(panic);
+        std::process::abort();
+    }));
+}
+
 fn disk_failed(config: &Config, what: &str) -> Failure {
     Failure::new(
         Code::DiskFailed,
@@ -125,6 +136,12 @@ fn settings(config: &Config, host: &str, ports: &[(Door, u16)]) -> Settings {
                 port: *port,
             })
             .collect(),
+        log: floe_log::Config {
+            ring_bytes: config.journal_bytes,
+            segment_bytes: config.log_segment_bytes,
+            batch_bytes_max: config.message_max_bytes,
+            ..floe_log::Config::default()
+        },
         auto_create_topics: config.auto_create_topics_enable,
         partitions_default: config.num_partitions,
         topic_defaults: TopicSettings {
