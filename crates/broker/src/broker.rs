@@ -27,6 +27,13 @@ struct Inner {
     groups: Groups,
 }
 
+/// Gone without [`Broker::stop`]: its tasks end; the next start replays.
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.node.stopping.send_replace(true);
+    }
+}
+
 impl Broker {
     /// Opens the data directory, recovers, seals and opens every generation, and is ready. `on_failure` is called
     /// once when a write or flush has failed: nothing is acknowledged from then on, and the process is to end.
@@ -155,16 +162,7 @@ impl Broker {
         batch: &Bytes,
         options: ProduceOptions,
     ) -> Result<Pending, ProduceError> {
-        let node = &self.0.node;
-        let led = node
-            .partition(partition)
-            .ok_or(ProduceError::UnknownPartition(partition))?;
-        let appended = led.append(&node.log, batch, options, node.now());
-        match &appended {
-            Ok(_) => node.metrics.produced(batch.len()),
-            Err(_) => node.metrics.refused(),
-        }
-        appended
+        self.0.node.produce(partition, batch, options)
     }
 
     /// Reads; waits inside until there is enough, or `max_wait` is over. One answer per part, in the order asked.

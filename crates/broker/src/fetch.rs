@@ -4,6 +4,7 @@
 //! is wrong with one of its partitions, or when `max_wait` is over, whichever is first, and never spins. The first batch of
 //! the first partition that has one comes whole, however large (KIP-74).
 
+mod cold;
 mod wait;
 
 use std::sync::Arc;
@@ -16,6 +17,9 @@ use floe_model::{LeaderEpoch, Offset, TopicPartition};
 use crate::node::Node;
 use crate::partition::{Ended, Partition};
 use crate::{FetchError, Unavailable};
+
+/// Reads from disk that one fetch has under way at once.
+const COLD_READS_MAX: usize = 16;
 
 /// What a reader may see.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -183,7 +187,8 @@ impl Round {
             });
         }
         let limit = part.max_bytes.min(self.left);
-        if part.offset >= up_to || (limit == 0 && self.has_batch) {
+        let is_full = (limit == 0 && self.has_batch) || self.cold.len() == COLD_READS_MAX;
+        if part.offset >= up_to || is_full {
             return Ok(());
         }
         let outcome = node
@@ -207,10 +212,9 @@ impl Round {
         Ok(())
     }
 
-    /// The reads from disk are under way already, side by side; here their answers are taken.
     async fn await_cold(&mut self) {
-        for (place, read) in std::mem::take(&mut self.cold) {
-            let outcome = read.await;
+        let has_bytes = self.parts.iter().any(|part| !part.records.is_empty());
+        for (place, outcome) in cold::gather(std::mem::take(&mut self.cold), has_bytes).await {
             let fetched = &mut self.parts[place];
             match outcome {
                 Ok(slices) => fetched.fill(slices),

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use bytes::Bytes;
 use floe_cluster::{Catalog, Command, Topic, TopicSettings};
 use floe_log::Log;
 use floe_model::{Boot, TopicPartition};
@@ -15,7 +16,7 @@ use crate::controller::{self, Proposal};
 use crate::metrics::Metrics;
 use crate::partition::{Ended, Now, Partition};
 use crate::producer_ids::ProducerIds;
-use crate::{Settings, Unavailable, World};
+use crate::{Pending, ProduceError, ProduceOptions, Settings, Unavailable, World};
 
 /// Partitions led here.
 pub(crate) type Partitions = HashMap<TopicPartition, Arc<Partition>>;
@@ -47,6 +48,24 @@ impl Node {
         let mut all: Vec<_> = self.partitions.load().values().cloned().collect();
         all.sort_unstable_by_key(|partition| partition.address);
         all
+    }
+
+    /// See [`Broker::produce`](crate::Broker::produce).
+    pub(crate) fn produce(
+        &self,
+        address: TopicPartition,
+        batch: &Bytes,
+        options: ProduceOptions,
+    ) -> Result<Pending, ProduceError> {
+        let partition = self
+            .partition(address)
+            .ok_or(ProduceError::UnknownPartition(address))?;
+        let appended = partition.append(&self.log, batch, options, self.now());
+        match &appended {
+            Ok(_) => self.metrics.produced(batch.len()),
+            Err(_) => self.metrics.refused(),
+        }
+        appended
     }
 
     /// Both clocks.

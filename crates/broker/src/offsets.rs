@@ -1,10 +1,13 @@
 //! Looking up offsets: ends, times, epochs.
 
+mod scan;
+
 use std::sync::Arc;
 
-use floe_log::TimeLookup;
+use floe_log::{ReadError, TimeLookup};
 use floe_model::{LeaderEpoch, Offset, Timestamp, TopicPartition};
 
+use self::scan::Wanted;
 use crate::fetch::{check, failed};
 use crate::node::Node;
 use crate::partition::Partition;
@@ -72,16 +75,33 @@ impl Node {
             OffsetSpec::LatestTiered | OffsetSpec::EarliestPendingUpload => Ok(None),
             OffsetSpec::MaxTimestamp => {
                 let found = self.log.max_timestamp(&partition.log, committed).await;
-                Ok(found.map_err(failed)?.map(Into::into))
+                self.kept(&partition, found, Wanted::Largest, committed)
+                    .await
             }
             OffsetSpec::Time(at) => {
-                let found = self
-                    .log
-                    .offset_for_time(&partition.log, at, committed)
-                    .await;
-                Ok(found.map_err(failed)?.map(Into::into))
+                let log = &partition.log;
+                let found = self.log.offset_for_time(log, at, committed).await;
+                self.kept(&partition, found, Wanted::From(at), committed)
+                    .await
             }
         }
+    }
+
+    /// What the log found, if it is still to be seen; else the right answer among what is.
+    async fn kept(
+        &self,
+        partition: &Partition,
+        found: Result<Option<TimeLookup>, ReadError>,
+        wanted: Wanted,
+        up_to: Offset,
+    ) -> Result<Option<FoundOffset>, OffsetError> {
+        let found = match found.map_err(failed)? {
+            Some(below) if below.offset < partition.log_start() => {
+                scan::from_log_start(self, partition, wanted, up_to).await?
+            }
+            other => other,
+        };
+        Ok(found.map(Into::into))
     }
 
     /// An end of the log, with the epoch that holds there.

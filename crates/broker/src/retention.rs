@@ -4,9 +4,12 @@
 //! `retention.bytes` without it; never anything above the commit offset; the log start is in the catalog before a file
 //! goes, so a file never goes that the catalog still promises. What is old is judged by the node's clock.
 
+use std::sync::Arc;
+
 use floe_cluster::{Command, TopicSettings};
 use floe_log::SegmentInfo;
 use floe_model::{Offset, Timestamp, TopicPartition};
+use floe_world::tasks;
 
 use crate::fetch::check;
 use crate::node::Node;
@@ -17,28 +20,32 @@ const STARTS_PER_ENTRY: usize = 1_000;
 
 impl Node {
     /// See [`Broker::enforce_retention`](crate::Broker::enforce_retention).
-    pub(crate) async fn enforce_retention(&self) -> Result<(), Unavailable> {
-        let now = self.world.clock.now();
-        let mut starts = Vec::new();
-        for partition in self.all_partitions() {
-            let segments = self.log.segments(&partition.log);
-            let kept_from = partition.log_start();
-            let to = retained_from(
-                &segments,
-                &partition.settings,
-                now,
-                kept_from,
-                partition.committed(),
-            );
-            if to > kept_from {
-                starts.push((partition.address, to));
-            }
-        }
+    pub(crate) async fn enforce_retention(self: &Arc<Self>) -> Result<(), Unavailable> {
+        let node = Arc::clone(self);
+        let starts = tasks::blocking(move || node.starts_due())
+            .await
+            .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
         for chunk in starts.chunks(STARTS_PER_ENTRY) {
             self.propose(Command::AdvanceLogStart(chunk.to_vec()))
                 .await?;
         }
         Ok(())
+    }
+
+    /// Partitions whose log start may rise, and to where. Blocks: the log may look at its directories.
+    fn starts_due(&self) -> Vec<(TopicPartition, Offset)> {
+        let now = self.world.clock.now();
+        let mut starts = Vec::new();
+        for partition in self.all_partitions() {
+            let segments = self.log.segments(&partition.log);
+            let kept_from = partition.log_start();
+            let committed = partition.committed();
+            let to = retained_from(&segments, &partition.settings, now, kept_from, committed);
+            if to > kept_from {
+                starts.push((partition.address, to));
+            }
+        }
+        starts
     }
 
     /// See [`Broker::advance_log_start`](crate::Broker::advance_log_start).

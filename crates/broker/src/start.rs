@@ -42,6 +42,8 @@ pub(crate) async fn start(
 ) -> Result<Arc<Node>, StartError> {
     settings.log.cluster = settings.cluster.map(|cluster| cluster.0);
     settings.log.node = settings.node;
+    let batch_bytes_max = settings.topic_defaults.max_message_bytes as usize;
+    settings.log.batch_bytes_max = settings.log.batch_bytes_max.max(batch_bytes_max);
     let begun = world.clock.monotonic();
     let (log, recovered) = open_log(&world, &settings).await?;
     report(&settings, &recovered);

@@ -2,21 +2,21 @@
 //!
 //! Guarantees: ends with the node. Times between runs come from the runtime, what is old from the node's clock.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
 use floe_model::{Offset, TopicPartition};
 use floe_world::tasks;
-use std::collections::HashMap;
 
 use crate::node::Node;
 use crate::partition::Partition;
 
 /// How often new batches are looked for.
 const PRODUCERS_INTERVAL: Duration = Duration::from_secs(10);
-/// Records after which the state is kept again.
-const PRODUCERS_RECORDS: u64 = 50_000;
+/// Bytes after which the state is kept again: what a start reads of a partition at most, beside what the journal holds.
+const PRODUCERS_BYTES: u64 = 16 << 20;
 
 /// Starts the tasks.
 pub(crate) fn spawn(node: &Arc<Node>) {
@@ -55,7 +55,8 @@ async fn producers(weak: Weak<Node>) {
 /// Snapshots on their way into the log: one is given to it only once everything below it is durable.
 #[derive(Default)]
 struct Keeper {
-    kept: HashMap<TopicPartition, Offset>,
+    /// How much was appended when the state was drawn last.
+    seen: HashMap<TopicPartition, u64>,
     drawn: HashMap<TopicPartition, (Offset, Bytes)>,
 }
 
@@ -63,22 +64,19 @@ impl Keeper {
     fn run(&mut self, node: &Node) {
         let now = node.world.clock.monotonic();
         let partitions = node.all_partitions();
-        self.kept
+        self.seen
             .retain(|address, _| node.partition(*address).is_some());
         self.drawn
             .retain(|address, _| node.partition(*address).is_some());
         for partition in &partitions {
             self.keep_drawn(node, partition);
-            let at = self
-                .kept
-                .get(&partition.address)
-                .copied()
-                .unwrap_or_default();
-            let is_due = partition.log.end().0.saturating_sub(at.0) >= PRODUCERS_RECORDS;
+            let appended = partition.appended_bytes();
+            let seen = self.seen.entry(partition.address).or_default();
+            let is_due = appended.saturating_sub(*seen) >= PRODUCERS_BYTES;
             if is_due && !self.drawn.contains_key(&partition.address) {
-                let mut producers = partition.producers().lock();
-                producers.expire(node.settings.producer_expiration, now);
-                drop(producers);
+                *seen = appended;
+                let expiration = node.settings.producer_expiration;
+                partition.producers().lock().expire(expiration, now);
                 self.drawn.insert(partition.address, draw(partition));
                 self.keep_drawn(node, partition);
             }
@@ -95,7 +93,6 @@ impl Keeper {
         }
         if let Some((at, bytes)) = self.drawn.remove(&partition.address) {
             node.log.keep_producers(&partition.log, at, bytes);
-            self.kept.insert(partition.address, at);
         }
     }
 }
@@ -110,7 +107,7 @@ fn draw(partition: &Partition) -> (Offset, Bytes) {
 /// Keeps the state of every partition, at the end of a node's life.
 pub(crate) fn keep_all(node: &Node) {
     for partition in node.all_partitions() {
-        if partition.producers().lock().len() == 0 {
+        if partition.appended_bytes() == 0 {
             continue;
         }
         let (at, bytes) = draw(&partition);

@@ -120,8 +120,7 @@ pub struct Partition {
 impl Catalog {
     /// The topic of this name.
     pub fn topic(&self, name: &str) -> Option<&Arc<Topic>> {
-        let name = TopicName::parse(name).ok()?;
-        self.topics.get(&name)
+        self.topics.get(name)
     }
 
     /// The topic of this id.

@@ -74,6 +74,13 @@ impl TopicName {
     }
 }
 
+/// Orders and hashes like its text, so maps are searched without building a name.
+impl std::borrow::Borrow<str> for TopicName {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
 impl fmt::Display for TopicName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

@@ -18,6 +18,9 @@ const ENTRIES_MAX: usize = 512;
 /// Bytes of entries after which a snapshot takes their place.
 const ENTRY_BYTES_MAX: usize = 1 << 20;
 
+/// Bytes of entries that go into the log at a time: well below its largest group.
+const APPEND_BYTES_MAX: usize = 1 << 20;
+
 /// See the module.
 pub(crate) struct Machine {
     voter: Box<dyn Consensus>,
@@ -128,15 +131,29 @@ impl Machine {
             .iter()
             .map(|entry| entry.command.len())
             .sum::<usize>();
-        let entries = entries
-            .into_iter()
-            .map(|entry| CatalogEntry {
+        let mut receipts = Vec::new();
+        let mut chunk = Vec::new();
+        let mut chunk_bytes = 0;
+        for entry in entries {
+            if chunk_bytes + entry.command.len() > APPEND_BYTES_MAX && !chunk.is_empty() {
+                receipts.push(
+                    node.log
+                        .catalog_append(CATALOG_GROUP, std::mem::take(&mut chunk)),
+                );
+                chunk_bytes = 0;
+            }
+            chunk_bytes += entry.command.len();
+            chunk.push(CatalogEntry {
                 index: entry.index,
                 term: entry.term,
                 data: entry.command,
-            })
-            .collect();
-        node.log.catalog_append(CATALOG_GROUP, entries).await
+            });
+        }
+        receipts.push(node.log.catalog_append(CATALOG_GROUP, chunk));
+        for receipt in receipts {
+            receipt.await?;
+        }
+        Ok(())
     }
 
     /// Has this node do what the commands mean for it, then publishes the catalog.

@@ -39,6 +39,7 @@ pub(crate) struct Partition {
     pub(crate) log: Arc<PartitionLog>,
     pub(crate) progress: Progress,
     log_start: AtomicU64,
+    appended_bytes: AtomicU64,
     /// Held over a check of sequences and its append, so that batches of a producer are appended in order.
     producers: Mutex<Producers>,
 }
@@ -85,6 +86,7 @@ impl Partition {
             log: opened.log,
             progress: Progress::new(opened.start, opened.members, quorum),
             log_start: AtomicU64::new(opened.log_start.0),
+            appended_bytes: AtomicU64::new(0),
             producers: Mutex::new(producers),
         }
     }
@@ -102,6 +104,11 @@ impl Partition {
     /// First offset not committed.
     pub(crate) fn committed(&self) -> Offset {
         self.progress.committed()
+    }
+
+    /// Bytes appended since this generation opened.
+    pub(crate) fn appended_bytes(&self) -> u64 {
+        self.appended_bytes.load(Ordering::Relaxed)
     }
 
     /// The state of idempotent producers.
@@ -135,6 +142,8 @@ impl Partition {
             let bytes = rewrite(batch, &checked, log_append_time, &mut bench.rewritten);
             let max_timestamp = log_append_time.unwrap_or(checked.max_timestamp);
             let sequenced = self.sequence(log, bytes, &checked, max_timestamp, now)?;
+            self.appended_bytes
+                .fetch_add(batch.len() as u64, Ordering::Relaxed);
             let produced = Produced {
                 base_offset: sequenced.base,
                 log_append_time,

@@ -91,8 +91,8 @@ impl Known {
 }
 
 impl Producers {
-    /// How many producers are known.
-    pub(crate) fn len(&self) -> usize {
+    #[cfg(test)]
+    fn len(&self) -> usize {
         self.known.len()
     }
 

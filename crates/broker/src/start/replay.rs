@@ -33,8 +33,11 @@ async fn read_back(node: &Node, partition: &Partition) -> Result<Producers, Star
     if end <= log_start {
         return Ok(Producers::default());
     }
-    let kept = node.log.producers(&partition.log).await;
-    let kept = kept.filter(|(at, _)| *at <= end);
+    let kept = node
+        .log
+        .producers(&partition.log)
+        .await
+        .filter(|(at, _)| *at <= end);
     let (mut at, mut producers) = match kept {
         Some((at, bytes)) => match Producers::restore(&bytes, now) {
             Ok(producers) => (at, producers),
@@ -57,7 +60,15 @@ async fn read_back(node: &Node, partition: &Partition) -> Result<Producers, Star
                 }
             }
         }
-        assert!(next > at, "a read below the end goes on");
+        if next <= at {
+            return Err(StartError::Damaged {
+                dir: node.settings.data_dir.clone(),
+                what: format!(
+                    "{} holds nothing at {at}, below its end {end}",
+                    partition.address
+                ),
+            });
+        }
         at = next;
     }
     Ok(producers)
