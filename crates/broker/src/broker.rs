@@ -43,10 +43,8 @@ impl Broker {
         on_failure: impl Fn(&str) + Send + Sync + 'static,
     ) -> Result<Self, StartError> {
         let node = start::start(world, settings, Box::new(on_failure)).await?;
-        Ok(Self(Arc::new(Inner {
-            node,
-            groups: Groups::default(),
-        })))
+        let groups = Groups::start(Arc::clone(&node)).await?;
+        Ok(Self(Arc::new(Inner { node, groups })))
     }
 
     /// Ends it: what is acknowledged is durable already; this makes the next start short.
@@ -55,6 +53,7 @@ impl Broker {
         if node.stopping.send_replace(true) {
             return;
         }
+        self.0.groups.stop().await;
         let closed = tasks::blocking(move || {
             upkeep::keep_all(&node);
             let closed = node.log.close();
@@ -144,14 +143,19 @@ impl Broker {
         self.0.node.topic_or_create(name).await
     }
 
-    /// Deletes a topic: its records and files are gone when this returns.
+    /// Deletes a topic: its records, files and positions are gone when this returns.
     pub async fn delete_topic(&self, name: &str) -> Result<(), DeleteTopicError> {
-        self.0.node.delete_topic(name).await
+        match self.catalog().topic(name).map(|topic| topic.id) {
+            Some(id) => self.delete_topic_by_id(id).await,
+            None => Err(DeleteTopicError::Unknown(name.to_owned())),
+        }
     }
 
     /// Deletes one life of a topic.
     pub async fn delete_topic_by_id(&self, id: TopicId) -> Result<(), DeleteTopicError> {
-        self.0.node.delete_topic_by_id(id).await
+        self.0.node.delete_topic_by_id(id).await?;
+        self.0.groups.forget_topic(id).await;
+        Ok(())
     }
 
     /// Appends one batch. Never blocks on I/O: checks, assigns and enqueues; the answer waits in [`Pending`]. Appends made one

@@ -218,15 +218,6 @@ impl Node {
         }
     }
 
-    /// See [`Broker::delete_topic`](crate::Broker::delete_topic).
-    pub(crate) async fn delete_topic(&self, name: &str) -> Result<(), DeleteTopicError> {
-        let id = self.catalog.load().topic(name).map(|topic| topic.id);
-        match id {
-            Some(id) => self.delete_topic_by_id(id).await,
-            None => Err(DeleteTopicError::Unknown(name.to_owned())),
-        }
-    }
-
     /// See [`Broker::delete_topic_by_id`](crate::Broker::delete_topic_by_id).
     pub(crate) async fn delete_topic_by_id(&self, id: TopicId) -> Result<(), DeleteTopicError> {
         let catalog = self.catalog.load_full();

@@ -73,6 +73,11 @@ impl Table {
         Ok(())
     }
 
+    /// Goes on at `offset`: what lies before it cannot be read any more, so the rows miss its changes.
+    pub fn skip_to(&mut self, offset: Offset) {
+        self.applied = self.applied.max(offset);
+    }
+
     /// Sets or, with `None`, deletes a row.
     pub(crate) fn put(&mut self, key: &[u8], value: Option<&[u8]>) {
         let old = match value {

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use floe_model::{Offset, TopicPartition};
-
 use super::member::{Delivery, Member, Range};
 use super::{DeliveryToken, Group, Received};
 use crate::{ConsumerId, Refusal};
@@ -127,6 +125,14 @@ impl Group {
         Ok(member.delivered.clone())
     }
 
+    /// As [`begin_commit`](Self::begin_commit) for a consumer that is about to leave: what is known not to have reached
+    /// it is not committed.
+    pub fn begin_goodbye(&self, id: &ConsumerId) -> Result<Option<Delivery>, Refusal> {
+        let member = self.members.get(id).ok_or(Refusal::NotRegistered)?;
+        let received = member.delivered.clone().filter(|_| !member.is_lost);
+        Ok(received)
+    }
+
     /// A delivery's positions are durable: its partitions may change hands.
     pub fn committed(&mut self, id: &ConsumerId, token: DeliveryToken) {
         let Some(member) = self.members.get_mut(id) else {
@@ -146,13 +152,6 @@ impl Group {
         {
             member.is_lost = true;
         }
-    }
-
-    /// Where reading of a partition goes on if what the consumer got last is committed.
-    pub fn next_offset(&self, id: &ConsumerId, partition: TopicPartition) -> Option<Offset> {
-        let delivery = self.members.get(id)?.delivered.as_ref()?;
-        let range = delivery.ranges.iter().find(|r| r.partition == partition)?;
-        Some(range.end)
     }
 
     fn newest_poll(&mut self, id: &ConsumerId, poll: u64) -> Result<&mut Member, Refusal> {

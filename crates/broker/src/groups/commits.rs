@@ -1,0 +1,229 @@
+//! Storing, reading and deleting positions.
+
+use std::sync::Arc;
+
+use floe_groups::{
+    GROUP_ID_BYTES_MAX, GenerationId, GroupId, NewPosition, Position, Refusal, classic,
+};
+use floe_model::{TopicId, TopicPartition};
+
+use super::shard::{Machine, Shard, State};
+use super::store::Row;
+use super::{CommitRefusal, Error, Groups, Inner, row};
+
+impl Groups {
+    /// OffsetCommit: durable when it returns; one result per position, in their order.
+    pub async fn commit(
+        &self,
+        group: &GroupId,
+        caller: &classic::Caller,
+        positions: Vec<NewPosition>,
+    ) -> Result<Vec<Result<(), CommitRefusal>>, Error> {
+        let inner = &self.0;
+        if group.as_str().len() > GROUP_ID_BYTES_MAX {
+            return Err(Refusal::InvalidGroupId.into());
+        }
+        let shard = inner.shard(group);
+        let (results, receipt) = {
+            let mut state = shard.lock();
+            state.check_commit(inner, group, caller)?;
+            let mut rows = Vec::new();
+            let results = positions
+                .into_iter()
+                .map(|new| {
+                    let row = inner.row(&state, group, new)?;
+                    rows.push(row);
+                    Ok(())
+                })
+                .collect();
+            (results, state.store(&inner.node, shard, rows)?)
+        };
+        receipt.stored().await?;
+        Ok(results)
+    }
+
+    /// OffsetFetch of one partition.
+    pub fn position(&self, group: &GroupId, partition: TopicPartition) -> Option<Position> {
+        self.0.shard(group).lock().position(group, partition)
+    }
+
+    /// OffsetFetch of everything: all positions of a group in topics that exist, by topic id and partition.
+    pub fn positions(&self, group: &GroupId) -> Vec<(TopicPartition, Position)> {
+        let catalog = self.0.node.catalog.load_full();
+        let prefix = row::prefix(group);
+        let state = self.0.shard(group).lock();
+        state
+            .table
+            .prefix(&prefix)
+            .filter_map(|(key, value)| Some((row::parse_key(key)?.1, row::parse_value(value)?)))
+            .filter(|(partition, _)| catalog.partition(*partition).is_some())
+            .collect()
+    }
+
+    /// OffsetDelete: one result per partition, in their order ([`Refusal::SubscribedToTopic`] where members read
+    /// the topic).
+    pub async fn delete_positions(
+        &self,
+        group: &GroupId,
+        partitions: &[TopicPartition],
+    ) -> Result<Vec<Result<(), Refusal>>, Error> {
+        let inner = &self.0;
+        let catalog = inner.node.catalog.load_full();
+        let shard = inner.shard(group);
+        let (results, receipt) = {
+            let mut state = shard.lock();
+            if !state.is_known(group) {
+                return Err(Refusal::NotFound.into());
+            }
+            let results: Vec<_> = partitions
+                .iter()
+                .map(|partition| {
+                    let name = catalog.names.get(&partition.topic);
+                    if name.is_some_and(|name| state.is_subscribed(group, name.as_str())) {
+                        return Err(Refusal::SubscribedToTopic);
+                    }
+                    Ok(())
+                })
+                .collect();
+            let rows = partitions
+                .iter()
+                .zip(&results)
+                .filter(|(_, result)| result.is_ok())
+                .map(|(partition, _)| (row::key(group, *partition), None))
+                .filter(|(key, _)| state.table.get(key).is_some())
+                .collect();
+            (results, state.store(&inner.node, shard, rows)?)
+        };
+        receipt.stored().await?;
+        Ok(results)
+    }
+
+    /// DeleteGroups: the group and its positions, if it has no members.
+    pub async fn delete_group(&self, group: &GroupId) -> Result<(), Error> {
+        let inner = &self.0;
+        let shard = inner.shard(group);
+        let receipt = {
+            let mut state = shard.lock();
+            if state.groups.contains_key(group) {
+                return Err(Refusal::NotEmpty.into());
+            }
+            if !state.is_known(group) {
+                return Err(Refusal::NotFound.into());
+            }
+            let prefix = row::prefix(group);
+            let rows = deletions(state.table.prefix(&prefix));
+            state.store(&inner.node, shard, rows)?
+        };
+        receipt.stored().await
+    }
+
+    /// Positions in a topic that was deleted go. What fails here is done by the next start.
+    pub(crate) async fn forget_topic(&self, topic: TopicId) {
+        self.forget(|id| id == topic).await;
+    }
+
+    /// Positions in topics that are not there go.
+    pub(super) async fn forget_missing_topics(&self) {
+        let catalog = self.0.node.catalog.load_full();
+        self.forget(|id| !catalog.names.contains_key(&id)).await;
+    }
+
+    async fn forget(&self, is_gone: impl Fn(TopicId) -> bool) {
+        for shard in &self.0.shards {
+            let stored = {
+                let mut state = shard.lock();
+                let gone = state.table.rows().filter(|(key, _)| {
+                    row::parse_key(key).is_some_and(|(_, partition)| is_gone(partition.topic))
+                });
+                let rows = deletions(gone);
+                state.store(&self.0.node, shard, rows)
+            };
+            let stored = match stored {
+                Ok(receipt) => receipt.stored().await,
+                Err(error) => Err(error),
+            };
+            if let Err(error) = stored {
+                tracing::warn!(%error, "positions in a deleted topic are removed with the next start");
+            }
+        }
+    }
+}
+
+fn deletions<'a>(rows: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Vec<Row> {
+    rows.map(|(key, _)| (key.to_vec(), None)).collect()
+}
+
+impl Inner {
+    /// The row of a new position, if it may be stored.
+    pub(super) fn row(
+        &self,
+        state: &State,
+        group: &GroupId,
+        new: NewPosition,
+    ) -> Result<Row, CommitRefusal> {
+        if new.metadata.len() > self.node.settings.offset_metadata_bytes_max {
+            return Err(CommitRefusal::MetadataTooLarge);
+        }
+        let catalog = self.node.catalog.load();
+        if catalog.partition(new.partition).is_none() {
+            return Err(CommitRefusal::UnknownPartition);
+        }
+        let key = row::key(group, new.partition);
+        let value = row::value(&Position {
+            offset: new.offset,
+            leader_epoch: new.leader_epoch,
+            metadata: new.metadata,
+            committed_at: self.node.world.clock.now(),
+        });
+        let bytes = state.table.bytes() + key.len() + value.len();
+        if bytes > self.bytes_per_shard && state.table.get(&key).is_none() {
+            return Err(CommitRefusal::TooMany);
+        }
+        Ok((key, Some(value)))
+    }
+}
+
+impl State {
+    /// C15: who may commit.
+    fn check_commit(
+        &mut self,
+        inner: &Arc<Inner>,
+        group: &GroupId,
+        caller: &classic::Caller,
+    ) -> Result<(), Refusal> {
+        match self.groups.get_mut(group).map(|entry| &mut entry.machine) {
+            Some(Machine::Classic(machine)) => machine.check_commit(inner.now(), caller),
+            Some(Machine::Assigned(_)) => Err(Refusal::UnknownMember),
+            None if caller.generation < GenerationId(0) => Ok(()),
+            None => Err(Refusal::IllegalGeneration),
+        }
+    }
+
+    pub(super) fn position(&self, group: &GroupId, partition: TopicPartition) -> Option<Position> {
+        row::parse_value(self.table.get(&row::key(group, partition))?)
+    }
+
+    /// Whether the group has members or positions.
+    pub(super) fn is_known(&self, group: &GroupId) -> bool {
+        self.groups.contains_key(group) || self.table.prefix(&row::prefix(group)).next().is_some()
+    }
+
+    fn is_subscribed(&self, group: &GroupId, topic: &str) -> bool {
+        match self.groups.get(group).map(|entry| &entry.machine) {
+            Some(Machine::Classic(machine)) => machine.is_subscribed(topic),
+            Some(Machine::Assigned(machine)) => {
+                machine.topics().iter().any(|name| name.as_str() == topic)
+            }
+            None => false,
+        }
+    }
+}
+
+impl Inner {
+    /// Where a group's positions are.
+    pub(super) fn shard(&self, group: &GroupId) -> &Arc<Shard> {
+        let count = self.shards.len() as u32;
+        let place = floe_model::partition_for_key(group.as_str().as_bytes(), count);
+        &self.shards[place.0 as usize]
+    }
+}

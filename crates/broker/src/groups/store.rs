@@ -1,0 +1,139 @@
+//! Storing positions: appended to `__group_positions`, applied to the table once they are durable.
+//!
+//! Guarantees: the table takes batches in the order of the log, each when the commit offset has passed it, whether or
+//! not the caller still waits. A shard has at most [`WRITES_MAX`] commits on their way; more are refused as busy.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use floe_model::Timestamp;
+use floe_wire::batch::{Builder, View};
+use floe_wire::codec::{Codec, Scratch};
+use tokio::sync::{mpsc, oneshot};
+
+use super::Error;
+use super::shard::{Shard, State};
+use super::snapshots::Keeper;
+use crate::node::Node;
+use crate::{Pending, ProduceError, ProduceOptions};
+
+/// Commits of one shard on their way to the disk.
+pub(super) const WRITES_MAX: usize = 4096;
+/// Rows of one batch, in bytes.
+const BATCH_BYTES: usize = 256 * 1024;
+
+/// A row's key and its new value; `None` deletes it.
+pub(super) type Row = (Vec<u8>, Option<Vec<u8>>);
+
+/// A batch on its way.
+pub(super) struct Write {
+    pending: Pending,
+    batch: Bytes,
+    done: oneshot::Sender<Result<(), ProduceError>>,
+}
+
+/// Resolves when rows are durable and in the table.
+#[must_use = "positions are stored only when this has been waited for"]
+pub(super) struct Receipt(Vec<oneshot::Receiver<Result<(), ProduceError>>>);
+
+impl Receipt {
+    pub(super) async fn stored(self) -> Result<(), Error> {
+        for one in self.0 {
+            let stopping = || unavailable(&crate::Unavailable::Stopping);
+            one.await
+                .map_err(|_| stopping())?
+                .map_err(|error| unavailable(&error))?;
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn unavailable(error: &dyn std::fmt::Display) -> Error {
+    Error::Unavailable(error.to_string().into())
+}
+
+impl State {
+    /// Appends rows in this order. The caller holds the shard's lock, which is what orders them among other commits.
+    pub(super) fn store(
+        &mut self,
+        node: &Node,
+        shard: &Shard,
+        rows: Vec<Row>,
+    ) -> Result<Receipt, Error> {
+        let now = node.world.clock.now();
+        let mut receipts = Vec::new();
+        for batch in batches(now, rows) {
+            receipts.push(self.append(node, shard, batch)?);
+        }
+        Ok(Receipt(receipts))
+    }
+
+    fn append(
+        &mut self,
+        node: &Node,
+        shard: &Shard,
+        batch: Bytes,
+    ) -> Result<oneshot::Receiver<Result<(), ProduceError>>, Error> {
+        let stopping = || unavailable(&crate::Unavailable::Stopping);
+        let writes = self.writes.as_ref().ok_or_else(stopping)?;
+        // Order: room first, then the append: what is in the log must reach the table.
+        let room = writes.try_reserve().map_err(|error| match error {
+            mpsc::error::TrySendError::Full(()) => {
+                unavailable(&"too many commits are on their way")
+            }
+            mpsc::error::TrySendError::Closed(()) => stopping(),
+        })?;
+        let led = node.partition(shard.partition).ok_or_else(stopping)?;
+        let options = ProduceOptions { internal: true };
+        let pending = led
+            .append(&node.log, &batch, options, node.now())
+            .map_err(|error| unavailable(&error))?;
+        let (done, receipt) = oneshot::channel();
+        room.send(Write {
+            pending,
+            batch,
+            done,
+        });
+        Ok(receipt)
+    }
+}
+
+fn batches(now: Timestamp, rows: Vec<Row>) -> Vec<Bytes> {
+    let mut whole = Vec::new();
+    let mut batch = Builder::new(Codec::None);
+    for (key, value) in rows {
+        batch
+            .record(now, Some(&key), value.as_deref(), &[])
+            .expect("a row is some kilobytes and a batch some hundred");
+        if batch.bytes_len() >= BATCH_BYTES {
+            whole.extend(std::mem::take(&mut batch).finish());
+        }
+    }
+    whole.extend(batch.finish());
+    whole.into_iter().map(Bytes::from).collect()
+}
+
+/// Applies a shard's batches as they become durable, until the node stops.
+pub(super) async fn apply(
+    node: Arc<Node>,
+    shard: Arc<Shard>,
+    mut writes: mpsc::Receiver<Write>,
+    mut keeper: Keeper,
+) {
+    let mut scratch = Scratch::default();
+    while let Some(write) = writes.recv().await {
+        let stored = write.pending.await.map(|produced| {
+            let view = View::first(&write.batch).expect("it was built here");
+            let mut state = shard.lock();
+            state
+                .table
+                .apply(&view, produced.base_offset, &mut scratch)
+                .expect("it was built here");
+            keeper.applied(view.record_count().max(0).unsigned_abs().into());
+        });
+        // Whoever asked may be gone; the rows are in the table all the same.
+        drop(write.done.send(stored));
+        keeper.keep_if_due(&node, &shard).await;
+    }
+    keeper.keep_last(&shard).await;
+}
