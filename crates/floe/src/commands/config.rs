@@ -16,7 +16,7 @@ pub struct Settings {
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
     /// File of settings (TOML).
-    #[arg(long, value_name = "FILE", env = "FLOE_CONFIG")]
+    #[arg(long, value_name = "FILE", env = "FLOE_CONFIG", hide_env_values = true)]
     pub config: Option<PathBuf>,
     /// One setting; may be repeated.
     #[arg(long, value_name = "KEY=VALUE")]

@@ -5,6 +5,7 @@ pub mod consume;
 pub mod dev;
 pub mod group;
 pub mod produce;
+mod reference;
 pub mod topic;
 pub mod verify;
 
@@ -15,7 +16,12 @@ use crate::exit::{Code, Failure, Outcome};
 
 /// Floe: an event-streaming broker in one small binary.
 #[derive(Debug, Parser)]
-#[command(name = "floe", version, about, max_term_width = 100)]
+#[command(
+    name = "floe",
+    version,
+    about = "Floe: an event-streaming broker in one small binary",
+    max_term_width = 100
+)]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -39,6 +45,9 @@ enum Command {
     Verify(verify::Verify),
     /// Show every setting with its value and where it came from.
     Config(config::Config),
+    /// Print docs/commands.md.
+    #[command(hide = true)]
+    Reference(reference::Reference),
 }
 
 impl Cli {
@@ -52,6 +61,7 @@ impl Cli {
             Command::Group(command) => command.run(),
             Command::Verify(command) => command.run(),
             Command::Config(command) => command.run(),
+            Command::Reference(command) => command.run(),
         }
     }
 }
@@ -63,6 +73,7 @@ pub struct Node {
         long,
         value_name = "URL",
         env = "FLOE_SERVER",
+        hide_env_values = true,
         default_value = "http://127.0.0.1:9250"
     )]
     server: Address,
