@@ -6,4 +6,12 @@
     reason = "tests live in the real world"
 )]
 
+mod clients;
+mod crash;
+mod groups;
+mod hostile;
+mod http_door;
+mod offsets;
+mod records;
 mod start;
+mod topics;

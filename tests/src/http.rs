@@ -42,7 +42,10 @@ impl Response {
     }
 
     /// Asserts the status.
-    #[must_use]
+    #[allow(
+        clippy::return_self_not_must_use,
+        reason = "often the status is all that is asked"
+    )]
     pub fn expect(self, status: u16) -> Self {
         assert_eq!(self.status, status, "body: {}", self.text());
         self

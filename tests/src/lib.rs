@@ -14,6 +14,7 @@
 
 pub mod batch;
 pub mod contract;
+pub mod crash;
 pub mod http;
 pub mod kafka;
 pub mod node;

@@ -16,6 +16,8 @@ mod repository;
 
 use std::process::ExitCode;
 
+use floe_tests::crash::Plan;
+
 const USAGE: &str = "\
 cargo xtask CHORE
 
@@ -24,6 +26,7 @@ cargo xtask CHORE
                     Floe beside Apache Kafka under one load tool; keeps bench/results/
   clients [FAMILY...]
                     the clients' contract for all families (or some); all write docs/clients.md
+  crash [SEED]      a million records, an idempotent producer and 20 kills over a minute
   fuzz MINUTES [TARGET]
                     each fuzz target (or one) for so many minutes; needs nightly and cargo-fuzz
   sim [ARGUMENT...] the log on the simulated disk, by seeds";
@@ -35,6 +38,7 @@ fn main() -> ExitCode {
         Some((&"layers", [])) => layers::check(),
         Some((&"bench", arguments)) => bench::run(arguments),
         Some((&"clients", families)) => clients::run(families),
+        Some((&"crash", seed @ ([] | [_]))) => crash(seed.first()),
         Some((&"fuzz", [minutes, target @ ..])) => fuzz::run(minutes, target),
         Some((&"sim", arguments)) => repository::run(
             repository::cargo()
@@ -53,4 +57,26 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// The kill -9 loop at its full size.
+fn crash(seed: Option<&&str>) -> anyhow::Result<()> {
+    let seed = match seed {
+        Some(seed) => seed.parse()?,
+        None => u64::from(std::process::id()),
+    };
+    let plan = Plan {
+        records: 1_000_000,
+        keys: 1_000,
+        partitions: 12,
+        seconds: 65,
+        kills: 20,
+        seed,
+    };
+    let seen = floe_tests::crash::run(plan);
+    println!(
+        "crash: {} records acknowledged, there once and in order; {seen:?}",
+        seen.acknowledged
+    );
+    Ok(())
 }
