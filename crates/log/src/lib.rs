@@ -9,13 +9,27 @@
 //! only loop over the steps, and the simulator calls them in one thread.
 
 mod api;
+mod append;
+mod checkpoint;
 mod config;
+mod engine;
 mod error;
+mod files;
+mod fill;
 pub mod format;
-#[allow(dead_code, reason = "the engine behind it lands next")]
+mod journal;
 mod log;
-#[allow(dead_code, reason = "the engine behind it lands next")]
+mod partition;
+mod read;
 mod receipt;
+mod recovery;
+mod retention;
+mod ring;
+mod run;
+mod segment;
+mod slots;
+mod streams;
+mod threads;
 pub mod verify;
 
 pub use api::{
@@ -24,5 +38,7 @@ pub use api::{
 };
 pub use config::{Config, Setup};
 pub use error::{AppendError, Failure, Full, OpenError, ReadError};
-pub use log::{Log, PartitionLog};
+pub use journal::Step;
+pub use log::Log;
+pub use partition::PartitionLog;
 pub use receipt::Receipt;

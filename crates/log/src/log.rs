@@ -1,206 +1,368 @@
 //! The handle: what a node asks of its log.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use floe_model::{Incarnation, LeaderEpoch, Offset, Timestamp, TopicPartition};
 
+use crate::append;
+use crate::engine::{Engine, Job};
+use crate::format::record::RECORD_HEADER;
+use crate::format::sector::PAYLOAD;
+use crate::journal::{Command, Step};
+use crate::partition::{Control, PartitionLog, State};
+use crate::receipt::promise;
 use crate::{
-    AppendError, CatalogEntry, Events, Failure, Generation, OpenError, Outcome, ReadError, Receipt,
-    Recovered, SegmentInfo, Setup, Snapshot, TimeLookup, Vote,
+    AppendError, CatalogEntry, Events, Failure, OpenError, Outcome, ReadError, Receipt, Recovered,
+    SegmentInfo, Setup, Snapshot, TimeLookup, Vote,
 };
+use crate::{checkpoint, fill, read, recovery, retention, segment, threads};
 
 /// The log of one node on one disk. Cheap to clone.
 #[derive(Clone)]
-pub struct Log(Arc<()>);
-
-/// One partition's part of the log.
-pub struct PartitionLog {
-    partition: TopicPartition,
+pub struct Log {
+    engine: Arc<Engine>,
 }
 
 impl Log {
     /// Opens or formats the directory and recovers; starts nothing. Blocks.
     pub fn open(setup: Setup) -> Result<(Self, Recovered), OpenError> {
-        drop(setup);
-        unreachable!("not built yet")
+        let (engine, recovered) = recovery::open(setup)?;
+        Ok((Self { engine }, recovered))
     }
 
-    /// Says where events go, without threads: the caller steps (`step_*`).
-    pub fn attach(&self, _events: Arc<dyn Events>) {
-        let _ = &self.0;
+    /// Says where events go, once, without starting threads: the caller steps (`step_*`).
+    pub fn attach(&self, events: Arc<dyn Events>) {
+        if self.engine.events.set(events).is_err() {
+            tracing::warn!("the log has its owner already; another one is ignored");
+        }
     }
 
     /// Attaches and starts the threads.
-    pub fn start(&self, _events: Arc<dyn Events>) -> Result<(), Failure> {
-        unreachable!("not built yet")
+    pub fn start(&self, events: Arc<dyn Events>) -> Result<(), Failure> {
+        self.attach(events);
+        threads::start(&self.engine)
     }
 
-    /// Makes a partition known: a local number and a new incarnation. Nothing for one that is known.
-    pub fn bind(&self, _partition: TopicPartition) -> Receipt<Incarnation> {
-        unreachable!("not built yet")
+    /// Makes a partition known: a local number and a new incarnation. For one that is known, its incarnation.
+    pub fn bind(&self, partition: TopicPartition) -> Receipt<Incarnation> {
+        let (promise, receipt) = promise();
+        let mut partitions = self.engine.partitions.write();
+        let known = partitions.get(&partition).cloned();
+        let held = known.unwrap_or_else(|| {
+            let local = self.engine.next_local.fetch_add(1, Ordering::Relaxed);
+            let state = State::new(self.new_incarnation());
+            let held = PartitionLog::new(partition, local, state);
+            partitions.insert(partition, Arc::clone(&held));
+            held
+        });
+        drop(partitions);
+        let mut state = held.state.lock();
+        if state.is_bound {
+            promise.resolve(Ok(state.incarnation));
+            return receipt;
+        }
+        if state.is_forgotten {
+            state.incarnation = self.new_incarnation();
+        }
+        drop(state);
+        let partition = held;
+        self.command(Command::Bind { partition, promise });
+        receipt
+    }
+
+    fn new_incarnation(&self) -> Incarnation {
+        Incarnation(self.engine.random.next_u64().max(1))
+    }
+
+    fn command(&self, command: Command) {
+        self.engine.inbox.push_command(command);
     }
 
     /// A partition that is bound and not forgotten.
-    pub fn partition(&self, _partition: TopicPartition) -> Option<Arc<PartitionLog>> {
-        unreachable!("not built yet")
+    pub fn partition(&self, partition: TopicPartition) -> Option<Arc<PartitionLog>> {
+        let held = self.engine.partitions.read().get(&partition).cloned()?;
+        let is_bound = held.state.lock().is_bound;
+        is_bound.then_some(held)
     }
 
-    /// Opens a generation above all before; appends go there once the receipt is kept.
+    /// Opens a generation above all before; appends go there once the receipt is kept. An epoch that is not above
+    /// all known ones is refused.
     pub fn open_generation(
         &self,
-        _partition: &Arc<PartitionLog>,
-        _epoch: LeaderEpoch,
-        _start: Offset,
-        _descriptor: Bytes,
+        partition: &Arc<PartitionLog>,
+        epoch: LeaderEpoch,
+        start: Offset,
+        descriptor: Bytes,
     ) -> Receipt {
-        unreachable!("not built yet")
+        let (promise, receipt) = promise();
+        let mut state = partition.state.lock();
+        let newest = state.generations.last().map(|last| last.epoch);
+        if descriptor.len() > usize::from(u16::MAX) || newest.is_some_and(|newest| epoch <= newest)
+        {
+            promise.resolve(Err(Failure::refused(
+                "open",
+                "generation",
+                "epoch or descriptor",
+            )));
+            return receipt;
+        }
+        // The one before takes no more.
+        state.fencing = state.fencing.max(epoch);
+        let start = start.0;
+        let control = Control::Generation {
+            epoch,
+            start,
+            descriptor,
+            promise,
+        };
+        self.control(partition, &mut state, control);
+        receipt
+    }
+
+    fn control(&self, partition: &Arc<PartitionLog>, state: &mut State, control: Control) {
+        if let Some(failure) = self.engine.failure() {
+            control.fail(failure);
+            return;
+        }
+        state.controls.push_back(control);
+        self.engine.queue(partition, &mut state.is_queued);
     }
 
     /// Refuses appends below `epoch` from now on, behind all accepted before (rule FenceCoversPending); answers with the
     /// accepted end of that moment.
-    pub fn fence(&self, _partition: &Arc<PartitionLog>, _epoch: LeaderEpoch) -> Receipt<Offset> {
-        unreachable!("not built yet")
+    pub fn fence(&self, partition: &Arc<PartitionLog>, epoch: LeaderEpoch) -> Receipt<Offset> {
+        let (promise, receipt) = promise();
+        let mut state = partition.state.lock();
+        state.fencing = state.fencing.max(epoch);
+        self.control(partition, &mut state, Control::Fence { epoch, promise });
+        receipt
     }
 
-    /// Drops what a sealed generation has at or above `end`.
+    /// Drops what a sealed generation has at or above `end`, which lies between two batches.
     pub fn truncate(
         &self,
-        _partition: &Arc<PartitionLog>,
-        _epoch: LeaderEpoch,
-        _end: Offset,
+        partition: &Arc<PartitionLog>,
+        epoch: LeaderEpoch,
+        end: Offset,
     ) -> Receipt {
-        unreachable!("not built yet")
+        let (promise, receipt) = promise();
+        let mut state = partition.state.lock();
+        state.fencing = state.fencing.max(epoch.next());
+        let control = Control::Truncate {
+            epoch,
+            end: end.0,
+            promise,
+        };
+        self.control(partition, &mut state, control);
+        receipt
     }
 
-    /// Drops a partition with its files; its fence stays.
-    pub fn forget(&self, _partition: TopicPartition) -> Receipt {
-        unreachable!("not built yet")
+    /// Drops a partition; its fence stays. Its files are removed behind the receipt, also after a crash.
+    pub fn forget(&self, partition: TopicPartition) -> Receipt {
+        let (promise, receipt) = promise();
+        let Some(held) = self.partition(partition) else {
+            promise.resolve(Ok(()));
+            return receipt;
+        };
+        let mut state = held.state.lock();
+        if let Some(last) = state.generations.last() {
+            state.fencing = state.fencing.max(last.epoch.next());
+        }
+        self.control(&held, &mut state, Control::Forget { promise });
+        drop(state);
+        receipt
     }
 
     /// Appends one validated batch at the end of the open generation: copies it once, stamps base offset and epoch in the
     /// copy, does no I/O. Gives the new end; durable when [`Events::durable`] reaches it.
     pub fn append(
         &self,
-        _partition: &Arc<PartitionLog>,
-        _epoch: LeaderEpoch,
-        _batch: &[u8],
-        _max_timestamp: Timestamp,
-        _records: u32,
+        partition: &Arc<PartitionLog>,
+        epoch: LeaderEpoch,
+        batch: &[u8],
     ) -> Result<Offset, AppendError> {
-        unreachable!("not built yet")
+        append::append(&self.engine, partition, epoch, batch)
     }
 
-    /// Whole batches from the one that contains `from`, below `up_to`, at most `max_bytes` but for the first batch if
-    /// `at_least_one`.
+    /// Resolves when an append that was refused as [`AppendError::Full`] for want of memory has a chance again.
+    pub async fn room(&self) {
+        drop(self.engine.tail.get(floe_world::memory::ALIGNMENT).await);
+    }
+
+    /// Whole batches from the one that contains `from`, all below `up_to`, at most `max_bytes` but for the first if
+    /// `at_least_one`. Does not cross into another generation; go on at [`crate::Slices::next`].
     pub fn read(
         &self,
-        _partition: &Arc<PartitionLog>,
-        _from: Offset,
-        _up_to: Offset,
-        _max_bytes: usize,
-        _at_least_one: bool,
+        partition: &Arc<PartitionLog>,
+        from: Offset,
+        up_to: Offset,
+        max_bytes: usize,
+        at_least_one: bool,
     ) -> Result<Outcome, ReadError> {
-        unreachable!("not built yet")
+        let wanted = read::Wanted {
+            from: from.0,
+            up_to: up_to.0,
+            max_bytes,
+            at_least_one,
+        };
+        read::read(&self.engine, partition, wanted)
     }
 
     /// The first record below `up_to` whose timestamp is `at` or later.
-    #[allow(clippy::unused_async, reason = "reads from disk")]
     pub async fn offset_for_time(
         &self,
-        _partition: &Arc<PartitionLog>,
-        _at: Timestamp,
-        _up_to: Offset,
+        partition: &Arc<PartitionLog>,
+        at: Timestamp,
+        up_to: Offset,
     ) -> Result<Option<TimeLookup>, ReadError> {
-        unreachable!("not built yet")
+        read::time::first_at_or_after(&self.engine, partition, at, up_to.0).await
     }
 
     /// The record below `up_to` with the largest timestamp, the first of equals (KIP-734).
-    #[allow(clippy::unused_async, reason = "reads from disk")]
     pub async fn max_timestamp(
         &self,
-        _partition: &Arc<PartitionLog>,
-        _up_to: Offset,
+        partition: &Arc<PartitionLog>,
+        up_to: Offset,
     ) -> Result<Option<TimeLookup>, ReadError> {
-        unreachable!("not built yet")
+        read::time::greatest(&self.engine, partition, up_to.0).await
     }
 
-    /// Appends entries to a catalog stream; an entry at a known index replaces it and all above.
-    pub fn catalog_append(&self, _group: u32, _entries: Vec<CatalogEntry>) -> Receipt {
-        unreachable!("not built yet")
+    /// Appends entries to a catalog stream; an entry at a known index replaces it and all above. All of them go into one
+    /// group; above 4 MiB they are refused.
+    pub fn catalog_append(&self, group: u32, entries: Vec<CatalogEntry>) -> Receipt {
+        let (promise, receipt) = promise();
+        let bytes: usize = entries
+            .iter()
+            .map(|entry| entry.data.len() + RECORD_HEADER + 20)
+            .sum();
+        if bytes > recovery::STAGING_BYTES / floe_world::disk::BLOCK * PAYLOAD - PAYLOAD {
+            promise.resolve(Err(Failure::refused("append", "catalog entries", "size")));
+            return receipt;
+        }
+        self.command(Command::Catalog {
+            group,
+            entries,
+            promise,
+        });
+        receipt
     }
 
     /// Records a term and vote.
-    pub fn vote(&self, _group: u32, _vote: Vote) -> Receipt {
-        unreachable!("not built yet")
+    pub fn vote(&self, group: u32, vote: Vote) -> Receipt {
+        let (promise, receipt) = promise();
+        self.command(Command::Vote {
+            group,
+            vote,
+            promise,
+        });
+        receipt
     }
 
     /// Replaces the entries up to the snapshot's index by it. In the next checkpoint; until then the entries stay on
     /// disk, which says the same.
-    pub fn compact(&self, _group: u32, _snapshot: Snapshot) {
-        unreachable!("not built yet")
+    pub fn compact(&self, group: u32, snapshot: Snapshot) {
+        self.engine.streams.lock().compact(group, snapshot);
     }
 
-    /// Removes whole segment files that end at or below `offset`.
-    pub fn delete_below(&self, _partition: &Arc<PartitionLog>, _offset: Offset) {
-        unreachable!("not built yet")
+    /// Removes whole segment files that end at or below `offset`, in the background.
+    pub fn delete_below(&self, partition: &Arc<PartitionLog>, offset: Offset) {
+        let mut state = partition.state.lock();
+        if offset.0 > state.delete_below {
+            state.delete_below = offset.0;
+            self.engine
+                .jobs
+                .push(Job::DeleteBelow(Arc::clone(partition)));
+        }
     }
 
-    /// The segment files, oldest first, and the open tail as if it were one.
-    pub fn segments(&self, _partition: &Arc<PartitionLog>) -> Vec<SegmentInfo> {
-        unreachable!("not built yet")
+    /// The segment files, oldest first, and what is in no file yet as if it were one. Blocks: reads the directory when
+    /// first called for a partition.
+    pub fn segments(&self, partition: &Arc<PartitionLog>) -> Vec<SegmentInfo> {
+        retention::segments(&self.engine, partition).unwrap_or_else(|failure| {
+            tracing::warn!(%failure, "segments cannot be listed");
+            Vec::new()
+        })
     }
 
     /// Keeps the owner's snapshot of producer state at `at`; the newest is given back after a restart.
-    pub fn keep_producers(&self, _partition: &Arc<PartitionLog>, _at: Offset, _snapshot: Bytes) {
-        unreachable!("not built yet")
+    pub fn keep_producers(&self, partition: &Arc<PartitionLog>, at: Offset, snapshot: Bytes) {
+        retention::keep_producers(&self.engine, partition, at.0, snapshot);
     }
 
     /// The newest kept snapshot of producer state at or below the end.
-    #[allow(clippy::unused_async, reason = "reads from disk")]
-    pub async fn producers(&self, _partition: &Arc<PartitionLog>) -> Option<(Offset, Bytes)> {
-        unreachable!("not built yet")
+    pub async fn producers(&self, partition: &Arc<PartitionLog>) -> Option<(Offset, Bytes)> {
+        let partition = Arc::clone(partition);
+        let read = read::cold::on_reader(&self.engine, move |engine| {
+            Ok(retention::producers(engine, &partition))
+        });
+        read.await.ok().flatten()
     }
 
-    /// A last checkpoint; ends and joins the threads. Blocks.
+    /// Groups written since the start: the number of journal flushes.
+    pub fn groups(&self) -> u64 {
+        self.engine.groups.load(Ordering::Relaxed)
+    }
+
+    /// Ends and joins the threads; a last checkpoint, so that nothing needs replaying. Blocks.
     pub fn close(&self) -> Result<(), Failure> {
-        unreachable!("not built yet")
+        threads::stop(&self.engine);
+        if let Some(failure) = self.engine.failure() {
+            return Err(failure.clone());
+        }
+        while self.step_journal() == Step::Worked || self.step_segments() == Step::Worked {}
+        let written = checkpoint::step(&self.engine, false);
+        written.map_err(|failure| self.engine.poison(failure))?;
+        read::index::store_all(&self.engine);
+        Ok(())
+    }
+
+    /// One group of the journal, on the caller's thread.
+    pub fn step_journal(&self) -> Step {
+        self.engine.journal.lock().step(&self.engine)
+    }
+
+    /// One job of a segment thread, on the caller's thread.
+    pub fn step_segments(&self) -> Step {
+        segment::step(&self.engine)
+    }
+
+    /// One read from disk, on the caller's thread.
+    pub fn step_reads(&self) -> Step {
+        read::cold::step(&self.engine)
+    }
+
+    /// A checkpoint, on the caller's thread, if anything is new.
+    pub fn step_checkpoint(&self) -> Step {
+        match checkpoint::step(&self.engine, false) {
+            Ok(true) => Step::Worked,
+            Ok(false) => Step::Idle,
+            Err(failure) => {
+                self.engine.poison(failure);
+                Step::Idle
+            }
+        }
+    }
+
+    /// One stretch of the ring filled with zeros, on the caller's thread.
+    pub fn step_fill(&self) -> Step {
+        fill::step(&self.engine)
     }
 }
 
-impl PartitionLog {
-    /// Which partition this is.
-    pub fn partition(&self) -> TopicPartition {
-        self.partition
+impl Failure {
+    pub(crate) fn refused(action: &'static str, what: &str, why: &'static str) -> Self {
+        Self {
+            action,
+            path: std::path::PathBuf::from(what),
+            source: Arc::new(std::io::Error::new(std::io::ErrorKind::InvalidInput, why)),
+        }
     }
+}
 
-    /// First offset not yet accepted.
-    pub fn end(&self) -> Offset {
-        unreachable!("not built yet")
-    }
-
-    /// First offset not yet on stable storage.
-    pub fn durable_end(&self) -> Offset {
-        unreachable!("not built yet")
-    }
-
-    /// The fence.
-    pub fn fence(&self) -> LeaderEpoch {
-        unreachable!("not built yet")
-    }
-
-    /// The life of its data.
-    pub fn incarnation(&self) -> Incarnation {
-        unreachable!("not built yet")
-    }
-
-    /// Generations in order of epoch.
-    pub fn generations(&self) -> Vec<Generation> {
-        unreachable!("not built yet")
-    }
-
-    /// `segment.bytes` and `segment.ms` of its topic, where they differ from the log's.
-    pub fn set_roll(&self, _segment_bytes: Option<u64>, _segment_age_ms: Option<u64>) {
-        unreachable!("not built yet")
+impl std::fmt::Debug for Log {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Log({})", self.engine.dir.display())
     }
 }

@@ -80,7 +80,7 @@ pub trait File: Send + Sync + 'static {
 
 /// Refuses what O_DIRECT would, on every file system, so that a caller's slip shows everywhere.
 fn check_aligned(buffer: &[u8], offset: u64) -> io::Result<()> {
-    let aligned = (buffer.as_ptr() as usize).is_multiple_of(BLOCK)
+    let aligned = (buffer.is_empty() || (buffer.as_ptr() as usize).is_multiple_of(BLOCK))
         && buffer.len().is_multiple_of(BLOCK)
         && offset.is_multiple_of(BLOCK as u64);
     if aligned {

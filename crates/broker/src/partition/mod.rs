@@ -166,7 +166,7 @@ impl Partition {
         let count = checked.record_count;
         let append = || -> Result<Sequenced, ProduceError> {
             let end = log
-                .append(&self.log, self.epoch, bytes, max_timestamp, count)
+                .append(&self.log, self.epoch, bytes)
                 .map_err(|error| self.refused(&error))?;
             Ok(Sequenced {
                 base: Offset(end.0 - u64::from(count)),

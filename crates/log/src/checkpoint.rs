@@ -1,0 +1,237 @@
+//! A checkpoint: what a replay would have to do for everything before X, done once and written down.
+//!
+//! Order: (1) X and the state as of X, between two groups; (2) what is large goes to segments and is flushed (rule
+//! SyncBeforeCheckpoint); (3) the rest goes into the slot as tail (TailInCheckpoint), with all fences, incarnations and
+//! losses (FenceInCheckpoint); (4) the slot is flushed; (5) sectors below the older slot's X are free again.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+
+use crate::engine::Engine;
+use crate::format::checkpoint::{GenerationEntry, PartitionEntry, SlotHeader, encode_stream};
+use crate::format::{BLOCK, crc};
+use crate::partition::{GenerationState, Part, PartitionLog};
+use crate::segment::{self, Wish};
+use crate::{Failure, Stream};
+
+/// A partition with so many bytes in no segment is written to its segment.
+const TAIL_BYTES_MAX: usize = BLOCK;
+/// Producer snapshots up to here are kept in the checkpoint.
+pub(crate) const PRODUCERS_BYTES_MAX: usize = 512;
+/// Bound of all tails in a slot, whatever the ring's size.
+const TAILS_BYTES_MAX: u64 = 16 << 20;
+
+/// The state as of X.
+struct Snapshot {
+    x: u64,
+    partitions: Vec<PartitionSnapshot>,
+    streams: Vec<Stream>,
+}
+
+struct PartitionSnapshot {
+    partition: Arc<PartitionLog>,
+    entry: PartitionEntry,
+    tails: Vec<Tail>,
+    /// Bytes of it that were in no segment.
+    unwritten: usize,
+    needs_sync: bool,
+}
+
+/// The runs of a generation that were in no segment.
+struct Tail {
+    cuts: u32,
+    runs: Vec<(u64, Part)>,
+}
+
+/// Writes a checkpoint, if anything is new or `even_if_clean`. `false`: nothing was new.
+pub(crate) fn step(engine: &Engine, even_if_clean: bool) -> Result<bool, Failure> {
+    let mut slots = engine.slots.lock();
+    let newest = engine.ring.newest.load(Ordering::Acquire);
+    if !even_if_clean && engine.ring.head.load(Ordering::Acquire) == newest {
+        return Ok(false);
+    }
+    let mut snapshot = take(engine);
+    copy(engine, &snapshot)?;
+    let mut body = Vec::new();
+    let partitions = snapshot.partitions.len() as u32;
+    for one in snapshot.partitions.drain(..) {
+        one.encode(&mut body);
+    }
+    for stream in &snapshot.streams {
+        encode_stream(stream, &mut body);
+    }
+    let header = SlotHeader {
+        x: snapshot.x,
+        boot: engine.boot,
+        body_crc: crc(&[&body]),
+        body_bytes: body.len() as u64,
+        partitions,
+        streams: snapshot.streams.len() as u32,
+        ..SlotHeader::default()
+    };
+    match slots.write(&*engine.disk, &engine.dir, header, &body) {
+        Ok(()) => {}
+        // A slot that cannot grow leaves the old one valid: no recycling, then refusals.
+        Err(failure) if failure.action == "allocate" => {
+            tracing::error!(%failure, "no room for a checkpoint; the journal is not recycled until there is");
+            return Ok(false);
+        }
+        Err(failure) => return Err(failure),
+    }
+    slots.publish(&engine.ring);
+    // The journal may have waited for room.
+    drop(engine.inbox.mail.lock());
+    engine.inbox.arrived.notify_all();
+    Ok(true)
+}
+
+/// Between two groups everything composed is flushed, so the state is that of X = head.
+fn take(engine: &Engine) -> Snapshot {
+    let journal = engine.journal.lock();
+    let mut all: Vec<_> = engine.partitions.read().values().cloned().collect();
+    all.sort_by_key(|partition| partition.local);
+    let snapshot = Snapshot {
+        x: engine.ring.head.load(Ordering::Acquire),
+        partitions: all
+            .into_iter()
+            .filter_map(PartitionSnapshot::take)
+            .collect(),
+        streams: engine.streams.lock().all(),
+    };
+    drop(journal);
+    snapshot
+}
+
+/// Everything large, and everything written but not flushed, goes to disk.
+fn copy(engine: &Engine, snapshot: &Snapshot) -> Result<(), Failure> {
+    let mut small = Vec::new();
+    let mut total = 0;
+    for one in &snapshot.partitions {
+        if one.unwritten >= TAIL_BYTES_MAX {
+            segment::write(
+                engine,
+                &one.partition,
+                Wish {
+                    all: true,
+                    sync: true,
+                },
+            )?;
+            continue;
+        }
+        if one.needs_sync {
+            segment::write(
+                engine,
+                &one.partition,
+                Wish {
+                    all: false,
+                    sync: true,
+                },
+            )?;
+        }
+        total += one.unwritten as u64;
+        small.push(one);
+    }
+    let bound = (engine.ring.sectors * BLOCK as u64 / 16).min(TAILS_BYTES_MAX);
+    small.sort_by_key(|one| one.unwritten);
+    while total > bound {
+        let Some(largest) = small.pop() else { break };
+        segment::write(
+            engine,
+            &largest.partition,
+            Wish {
+                all: true,
+                sync: true,
+            },
+        )?;
+        total -= largest.unwritten as u64;
+    }
+    Ok(())
+}
+
+impl PartitionSnapshot {
+    fn take(partition: Arc<PartitionLog>) -> Option<Self> {
+        let state = partition.state.lock();
+        if !state.is_bound && !state.is_forgotten {
+            return None;
+        }
+        let producers = state.producers.clone();
+        let entry = PartitionEntry {
+            local: partition.local,
+            partition: partition.partition,
+            incarnation: state.incarnation.0,
+            fence: state.fence,
+            is_forgotten: state.is_forgotten,
+            generations: state.generations.iter().map(entry).collect(),
+            producers: producers.filter(|(_, bytes)| bytes.len() <= PRODUCERS_BYTES_MAX),
+        };
+        let tails = state.generations.iter().map(Tail::take).collect();
+        let unwritten = state
+            .generations
+            .iter()
+            .map(GenerationState::unwritten_bytes)
+            .sum();
+        let needs_sync = state.generations.iter().any(|one| one.written > one.synced);
+        drop(state);
+        Some(Self {
+            partition,
+            entry,
+            tails,
+            unwritten,
+            needs_sync,
+        })
+    }
+
+    fn encode(mut self, body: &mut Vec<u8>) {
+        let mut state = self.partition.state.lock();
+        let mut tails = Vec::new();
+        for (entry, tail) in self.entry.generations.iter_mut().zip(&self.tails) {
+            let now = state.generation(entry.epoch);
+            if let Some(place) = now.as_ref().and_then(|now| now.file) {
+                (entry.file_base, entry.next_block) = (place.base, place.next_block);
+            }
+            entry.synced = match now {
+                Some(now) if now.synced < now.end.min(entry.end) => now.synced,
+                // Cut since: the cut is in the journal above X and will be replayed, so what it took needs no bytes.
+                Some(now) if now.cuts == tail.cuts => now.synced.min(entry.end),
+                _ => entry.end,
+            };
+            let held = tail.runs.iter().filter(|(base, _)| *base >= entry.synced);
+            tails.push(
+                held.map(|(_, (view, range))| view.bytes(range.clone()))
+                    .collect(),
+            );
+        }
+        drop(state);
+        self.entry.encode(&tails, body);
+    }
+}
+
+fn entry(generation: &GenerationState) -> GenerationEntry {
+    GenerationEntry {
+        epoch: generation.epoch,
+        start: generation.start,
+        end: generation.durable,
+        synced: generation.synced,
+        file_base: 0,
+        next_block: 0,
+        lost: generation.lost.clone(),
+        descriptor: generation.descriptor.clone(),
+        tail: Bytes::new(),
+    }
+}
+
+impl Tail {
+    fn take(generation: &GenerationState) -> Self {
+        let durable = generation.durable;
+        let unwritten = generation.runs.iter().filter(|run| !run.is_written());
+        let runs = unwritten
+            .filter(|run| run.base < durable)
+            .map(|run| (run.base, (run.view.clone(), run.journaled_range())));
+        Self {
+            cuts: generation.cuts,
+            runs: runs.collect(),
+        }
+    }
+}

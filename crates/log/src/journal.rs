@@ -1,0 +1,518 @@
+//! The journal: gathers what waits, writes it as one group, flushed, and lets it take effect.
+//!
+//! One step is one group. While it is written the next one gathers: load makes groups larger, not queues longer.
+//! Order: a partition's bytes, then its changes (fence, truncation, next generation), so that each stands behind
+//! everything accepted before it. Durable: nothing is answered before its group's flush (rule AckAfterFlush).
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use floe_model::{Incarnation, LeaderEpoch, Offset};
+use floe_world::Buffer;
+
+use crate::engine::{Engine, Job};
+use crate::format::batch;
+use crate::format::record::{RECORD_HEADER, Record};
+use crate::format::sector::{GroupWriter, SECTOR, sectors_for};
+use crate::partition::{Control, GenerationState, Large, Part, PartitionLog, State};
+use crate::receipt::Promise;
+use crate::{CatalogEntry, Durable, Failure, Vote};
+
+/// What a step has done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Something; there may be more.
+    Worked,
+    /// There is nothing to do.
+    Idle,
+    /// There is, but the journal has no room before the next checkpoint.
+    Blocked,
+}
+
+/// A record that belongs to no partition's order.
+pub(crate) enum Command {
+    Bind {
+        partition: Arc<PartitionLog>,
+        promise: Promise<Incarnation>,
+    },
+    Catalog {
+        group: u32,
+        entries: Vec<CatalogEntry>,
+        promise: Promise,
+    },
+    Vote {
+        group: u32,
+        vote: Vote,
+        promise: Promise,
+    },
+}
+
+/// What is in the group being written, to be answered after its flush.
+enum Flight {
+    Bytes(Arc<PartitionLog>, LeaderEpoch, u64),
+    Control(Arc<PartitionLog>, Control),
+    Command(Command),
+}
+
+/// See the module.
+pub(crate) struct Journal {
+    staging: Buffer,
+    /// First lsn of the group before.
+    previous: u64,
+    work: VecDeque<Arc<PartitionLog>>,
+    commands: VecDeque<Command>,
+    mail: (Vec<Arc<PartitionLog>>, Vec<Command>),
+    flights: Vec<Flight>,
+    durable: Vec<Durable>,
+    parts: Vec<Part>,
+}
+
+/// What fits into the group: bounds in sectors for data and for everything.
+#[derive(Clone, Copy)]
+struct Room {
+    data: usize,
+    all: usize,
+}
+
+impl Room {
+    fn takes(sectors: usize, group: &GroupWriter<'_>, bytes: usize) -> bool {
+        sectors_for(group.record_bytes() + bytes) <= sectors
+    }
+}
+
+impl Journal {
+    pub(crate) fn new(staging: Buffer, previous: u64) -> Self {
+        Self {
+            staging,
+            previous,
+            work: VecDeque::new(),
+            commands: VecDeque::new(),
+            mail: (Vec::new(), Vec::new()),
+            flights: Vec::new(),
+            durable: Vec::new(),
+            parts: Vec::new(),
+        }
+    }
+
+    /// The group before is the one at `lsn`.
+    pub(crate) fn start_after(&mut self, lsn: u64) {
+        self.previous = lsn;
+    }
+
+    fn collect(&mut self, engine: &Engine) {
+        let mut mail = engine.inbox.mail.lock();
+        std::mem::swap(&mut mail.partitions, &mut self.mail.0);
+        std::mem::swap(&mut mail.commands, &mut self.mail.1);
+        drop(mail);
+        self.work.extend(self.mail.0.drain(..));
+        self.commands.extend(self.mail.1.drain(..));
+    }
+
+    fn room(&self, engine: &Engine) -> Room {
+        let head = engine.ring.head.load(Ordering::Acquire);
+        let claim = engine.fill_claim.load(Ordering::Acquire);
+        let most = (self.staging.len() / SECTOR) as u64;
+        let free = |limit: u64| limit.min(claim).saturating_sub(head).min(most) as usize;
+        // Data stops at 7/8 of the ring, so that fences, votes and truncations always have room.
+        Room {
+            data: free(engine.ring.limit(7)),
+            all: free(engine.ring.end()),
+        }
+    }
+
+    /// One group: composed, written, flushed, answered.
+    pub(crate) fn step(&mut self, engine: &Engine) -> Step {
+        if engine.failure().is_some() {
+            self.give_up(engine);
+            return Step::Idle;
+        }
+        self.collect(engine);
+        if self.work.is_empty() && self.commands.is_empty() {
+            return Step::Idle;
+        }
+        let sectors = self.compose(engine);
+        if self.flights.is_empty() {
+            let is_stuck = !self.work.is_empty() || !self.commands.is_empty();
+            return if is_stuck { Step::Blocked } else { Step::Idle };
+        }
+        let lsn = engine.ring.head.load(Ordering::Acquire);
+        match engine.ring.write(lsn, &self.staging[..sectors * SECTOR]) {
+            Ok(()) => {
+                self.previous = lsn;
+                engine.groups.fetch_add(1, Ordering::Relaxed);
+                let head = lsn + sectors as u64;
+                engine.ring.head.store(head, Ordering::Release);
+                self.complete(engine);
+                let newest = engine.ring.newest.load(Ordering::Acquire);
+                if head - newest >= engine.ring.sectors / 8 {
+                    engine.checkpoint_wanted.set();
+                }
+                Step::Worked
+            }
+            Err(failure) => {
+                engine.poison(failure);
+                self.give_up(engine);
+                Step::Idle
+            }
+        }
+    }
+
+    fn compose(&mut self, engine: &Engine) -> usize {
+        let room = self.room(engine);
+        let lsn = engine.ring.head.load(Ordering::Acquire);
+        let Self {
+            staging,
+            work,
+            commands,
+            flights,
+            parts,
+            ..
+        } = self;
+        let mut group = GroupWriter::new(staging);
+        while let Some(command) = commands.pop_front() {
+            if !command.put(room, &mut group) {
+                // Commands keep their order: the rest waits behind it.
+                commands.push_front(command);
+                break;
+            }
+            flights.push(Flight::Command(command));
+        }
+        for _ in 0..work.len() {
+            let Some(partition) = work.pop_front() else {
+                break;
+            };
+            let mut compose = Compose {
+                engine,
+                room,
+                group: &mut group,
+                flights,
+                parts,
+            };
+            if !compose.partition(&partition) {
+                work.push_back(partition);
+            }
+        }
+        // One write is in flight: everything below this group is flushed (rule KnownFlushed).
+        group.finish(lsn, engine.boot, lsn, self.previous, engine.ring.seed)
+    }
+
+    fn complete(&mut self, engine: &Engine) {
+        let mut appended = false;
+        for flight in self.flights.drain(..) {
+            match flight {
+                Flight::Bytes(partition, epoch, end) => {
+                    let mut state = partition.state.lock();
+                    if let Some(generation) = state.generation(epoch) {
+                        generation.durable = generation.durable.max(end.min(generation.end));
+                    }
+                    partition.publish(&state);
+                    drop(state);
+                    let (partition, end) = (partition.partition, Offset(end));
+                    self.durable.push(Durable {
+                        partition,
+                        epoch,
+                        end,
+                    });
+                    appended = true;
+                }
+                Flight::Control(partition, control) => control.take_effect(&partition, engine),
+                Flight::Command(command) => command.take_effect(engine),
+            }
+        }
+        if appended {
+            let now = engine.clock.monotonic().as_millis() as u64;
+            engine.last_append.store(now, Ordering::Relaxed);
+            if let Some(events) = engine.events.get() {
+                events.durable(&self.durable);
+            }
+            self.durable.clear();
+        }
+    }
+
+    /// After a failure nothing is answered: every promise ends with it.
+    fn give_up(&mut self, engine: &Engine) {
+        let failure = engine.failure().cloned().unwrap_or_else(Failure::closed);
+        self.collect(engine);
+        for flight in self.flights.drain(..) {
+            match flight {
+                Flight::Bytes(..) => {}
+                Flight::Control(_, control) => control.fail(&failure),
+                Flight::Command(command) => command.fail(&failure),
+            }
+        }
+        for command in self.commands.drain(..) {
+            command.fail(&failure);
+        }
+        for partition in self.work.drain(..) {
+            let mut state = partition.state.lock();
+            let controls = std::mem::take(&mut state.controls);
+            drop(state);
+            for control in controls {
+                control.fail(&failure);
+            }
+        }
+    }
+}
+
+/// Composing one partition's share.
+struct Compose<'a, 'b> {
+    engine: &'a Engine,
+    room: Room,
+    group: &'a mut GroupWriter<'b>,
+    flights: &'a mut Vec<Flight>,
+    parts: &'a mut Vec<Part>,
+}
+
+impl Compose<'_, '_> {
+    /// Puts what can be put; `false` if some of it has to wait for another group.
+    fn partition(&mut self, partition: &Arc<PartitionLog>) -> bool {
+        let mut state = partition.state.lock();
+        state.is_queued = false;
+        if matches!(state.large, Large::Wanted | Large::Writing) {
+            // The segment thread queues the partition again (rule PointerAfterBytes).
+            return true;
+        }
+        let is_done = self.pointers(partition, &mut state)
+            && self.bytes(partition, &mut state)
+            && self.controls(partition, &mut state);
+        state.is_queued = !is_done;
+        is_done
+    }
+
+    fn pointers(&mut self, partition: &Arc<PartitionLog>, state: &mut State) -> bool {
+        let Large::Ready(pointers) = &mut state.large else {
+            return true;
+        };
+        let each = Record::Pointer(pointers[0]).encoded_len();
+        if !Room::takes(self.room.data, self.group, each * pointers.len()) {
+            return false;
+        }
+        for pointer in std::mem::take(pointers) {
+            Record::Pointer(pointer).encode(partition.local, |part| self.group.put(part));
+            let flight = Flight::Bytes(Arc::clone(partition), pointer.epoch, pointer.end);
+            self.flights.push(flight);
+        }
+        state.large = Large::Idle;
+        true
+    }
+
+    /// The bytes that are pending: as batches, or, when there are many, by way of the segment.
+    fn bytes(&mut self, partition: &Arc<PartitionLog>, state: &mut State) -> bool {
+        let (bytes, batches) = state.pending();
+        if bytes == 0 {
+            return true;
+        }
+        if bytes >= self.engine.config.large_append_bytes {
+            state.large = Large::Wanted;
+            self.engine.queue_write(partition, &mut state.has_job);
+            // Changes wait behind it, too; the segment thread queues the partition again.
+            return true;
+        }
+        if !Room::takes(self.room.data, self.group, bytes + batches * RECORD_HEADER) {
+            return false;
+        }
+        for generation in &mut state.generations {
+            if generation.pending().0 == 0 {
+                continue;
+            }
+            generation.take_pending(self.parts);
+            let flight = Flight::Bytes(Arc::clone(partition), generation.epoch, generation.end);
+            self.flights.push(flight);
+            for (view, range) in self.parts.drain(..) {
+                for (_, head) in batch::walk(view.slice(range)) {
+                    Record::Batch(head.bytes())
+                        .encode(partition.local, |part| self.group.put(part));
+                }
+            }
+        }
+        true
+    }
+
+    fn controls(&mut self, partition: &Arc<PartitionLog>, state: &mut State) -> bool {
+        if !matches!(state.large, Large::Idle) {
+            return true;
+        }
+        while let Some(control) = state.controls.front() {
+            let record = control.record(state.fencing);
+            if !Room::takes(self.room.all, self.group, record.encoded_len()) {
+                return false;
+            }
+            record.encode(partition.local, |part| self.group.put(part));
+            if let Some(control) = state.controls.pop_front() {
+                self.flights
+                    .push(Flight::Control(Arc::clone(partition), control));
+            }
+        }
+        true
+    }
+}
+
+impl Control {
+    fn record(&self, fence: LeaderEpoch) -> Record<'_> {
+        match self {
+            Self::Generation {
+                epoch,
+                start,
+                descriptor,
+                ..
+            } => Record::Generation {
+                epoch: *epoch,
+                start: *start,
+                descriptor,
+            },
+            Self::Fence { epoch, .. } => Record::Fence(*epoch),
+            Self::Truncate { epoch, end, .. } => Record::Truncate {
+                epoch: *epoch,
+                end: *end,
+            },
+            Self::Forget { .. } => Record::Forget(fence),
+        }
+    }
+
+    fn take_effect(self, partition: &Arc<PartitionLog>, engine: &Engine) {
+        let mut state = partition.state.lock();
+        match self {
+            Self::Generation {
+                epoch,
+                start,
+                descriptor,
+                promise,
+            } => {
+                state.open_generation(GenerationState::new(epoch, start, descriptor));
+                partition.publish(&state);
+                drop(state);
+                promise.resolve(Ok(()));
+            }
+            Self::Fence { epoch, promise } => {
+                state.fence = state.fence.max(epoch);
+                let end = state.generations.last().map_or(0, |open| open.end);
+                drop(state);
+                promise.resolve(Ok(Offset(end)));
+            }
+            Self::Truncate {
+                epoch,
+                end,
+                promise,
+            } => {
+                if let Some(generation) = state.generation(epoch) {
+                    generation.cut(end);
+                }
+                partition.publish(&state);
+                drop(state);
+                promise.resolve(Ok(()));
+            }
+            Self::Forget { promise } => {
+                state.fence = state.fencing;
+                state.is_forgotten = true;
+                state.is_bound = false;
+                let generations = std::mem::take(&mut state.generations);
+                state.producers = None;
+                drop(state);
+                drop(generations);
+                engine.jobs.push(Job::Remove(Arc::clone(partition)));
+                promise.resolve(Ok(()));
+            }
+        }
+    }
+}
+
+impl Command {
+    /// Puts all of it, or nothing.
+    fn put(&self, room: Room, group: &mut GroupWriter<'_>) -> bool {
+        match self {
+            Self::Bind { partition, .. } => {
+                let record = Record::Bind {
+                    topic: partition.partition.topic,
+                    partition: partition.partition.partition.0,
+                    incarnation: partition.incarnation().0,
+                };
+                Self::put_all(room, group, partition.local, &[record])
+            }
+            Self::Catalog {
+                group: number,
+                entries,
+                ..
+            } => {
+                let records = entries.iter().map(|entry| Record::Catalog {
+                    group: *number,
+                    index: entry.index,
+                    term: entry.term,
+                    data: &entry.data,
+                });
+                Self::put_all(room, group, 0, &records.collect::<Vec<_>>())
+            }
+            Self::Vote {
+                group: number,
+                vote,
+                ..
+            } => {
+                let record = Record::Vote {
+                    group: *number,
+                    term: vote.term,
+                    node: vote.node,
+                    incarnation: vote.incarnation,
+                };
+                Self::put_all(room, group, 0, &[record])
+            }
+        }
+    }
+
+    fn put_all(
+        room: Room,
+        group: &mut GroupWriter<'_>,
+        local: u32,
+        records: &[Record<'_>],
+    ) -> bool {
+        let bytes = records.iter().map(Record::encoded_len).sum();
+        let fits = Room::takes(room.all, group, bytes);
+        if fits {
+            for record in records {
+                record.encode(local, |part| group.put(part));
+            }
+        }
+        fits
+    }
+
+    fn take_effect(self, engine: &Engine) {
+        match self {
+            Self::Bind { partition, promise } => {
+                let mut state = partition.state.lock();
+                state.is_bound = true;
+                state.is_forgotten = false;
+                let incarnation = state.incarnation;
+                drop(state);
+                promise.resolve(Ok(incarnation));
+            }
+            Self::Catalog {
+                group,
+                entries,
+                promise,
+            } => {
+                let mut streams = engine.streams.lock();
+                for entry in entries {
+                    streams.append(group, entry);
+                }
+                drop(streams);
+                promise.resolve(Ok(()));
+            }
+            Self::Vote {
+                group,
+                vote,
+                promise,
+            } => {
+                engine.streams.lock().vote(group, vote);
+                promise.resolve(Ok(()));
+            }
+        }
+    }
+
+    fn fail(self, failure: &Failure) {
+        match self {
+            Self::Bind { promise, .. } => promise.resolve(Err(failure.clone())),
+            Self::Catalog { promise, .. } | Self::Vote { promise, .. } => {
+                promise.resolve(Err(failure.clone()));
+            }
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! The first start over an empty directory.
+//!
+//! Order: a marker; journal and slots; `node.id`, which makes the directory a node's; the marker goes. A crash in
+//! between leaves the marker and no identity, so nothing was ever answered and formatting begins anew.
+
+use std::path::{Path, PathBuf};
+
+use floe_world::{Disk, OpenOptions, Pool, Random};
+
+use crate::engine::Engine;
+use crate::format::checkpoint::{SLOT_HEADER, SlotHeader};
+use crate::format::identity::Identity;
+use crate::format::sector::{GROUP_SECTORS_MAX, SECTOR};
+use crate::format::{BLOCK, crc};
+use crate::slots::slot_path;
+use crate::{Config, Failure, OpenError};
+
+const IDENTITY: &str = "node.id";
+const LOCK: &str = "node.lock";
+const MARKER: &str = "formatting";
+/// The ring holds the largest group several times, so that a checkpoint can always keep up.
+const RING_SECTORS_MIN: u64 = 4 * GROUP_SECTORS_MAX as u64;
+
+pub(crate) fn journal_path(dir: &Path) -> PathBuf {
+    dir.join("journal")
+}
+
+/// Says that the whole ring has been filled with zeros.
+pub(crate) fn filled_path(dir: &Path) -> PathBuf {
+    dir.join("journal.filled")
+}
+
+/// Takes the directory for this process; makes it when it is not there.
+pub(crate) fn lock(disk: &dyn Disk, dir: &Path) -> Result<Box<dyn Send + Sync>, OpenError> {
+    disk.create_dir_all(dir)
+        .map_err(Engine::failed("make", dir))?;
+    let path = dir.join(LOCK);
+    if !disk.exists(&path) {
+        create(disk, &path)?;
+    }
+    match disk.lock(&path) {
+        Ok(guard) => Ok(guard),
+        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => Err(OpenError::InUse {
+            dir: dir.to_owned(),
+        }),
+        Err(error) => Err(Engine::failed("lock", &path)(error).into()),
+    }
+}
+
+fn create(disk: &dyn Disk, path: &Path) -> Result<(), Failure> {
+    let options = OpenOptions {
+        write: true,
+        create_new: true,
+        ..OpenOptions::default()
+    };
+    match disk.open(path, options) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+            Err(Engine::failed("create", path)(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The identity of a formatted directory; `None` for one that has to be formatted.
+pub(crate) fn identity(disk: &dyn Disk, dir: &Path) -> Result<Option<Identity>, OpenError> {
+    let path = dir.join(IDENTITY);
+    let marked = disk.exists(&dir.join(MARKER));
+    if !disk.exists(&path) {
+        return if marked || is_empty(disk, dir)? {
+            Ok(None)
+        } else {
+            Err(OpenError::NoIdentity {
+                dir: dir.to_owned(),
+            })
+        };
+    }
+    let options = OpenOptions {
+        direct: true,
+        ..OpenOptions::default()
+    };
+    let file = disk
+        .open(&path, options)
+        .map_err(Engine::failed("open", &path))?;
+    let mut copies = piece(2 * BLOCK);
+    let read = file
+        .read_at(&mut copies[..2 * BLOCK], 0)
+        .map_err(Engine::failed("read", &path))?;
+    let found = [0, BLOCK].map(|at| Identity::decode(&copies[at.min(read)..read]));
+    match found {
+        [Ok(identity), _] | [_, Ok(identity)] => Ok(Some(identity)),
+        [Err(crate::format::FormatError::Newer(found)), _] => Err(OpenError::NewerFormat {
+            path,
+            found,
+            known: crate::format::VERSION,
+        }),
+        _ if marked => Ok(None),
+        _ => Err(OpenError::NoIdentity {
+            dir: dir.to_owned(),
+        }),
+    }
+}
+
+fn is_empty(disk: &dyn Disk, dir: &Path) -> Result<bool, Failure> {
+    let names = disk.list(dir).map_err(Engine::failed("list", dir))?;
+    let known = [LOCK, MARKER];
+    let mut others = names.iter().filter_map(|name| name.file_name());
+    Ok(others.all(|name| known.iter().any(|known| name == *known)))
+}
+
+/// Removes the marker of a format that was completed.
+pub(crate) fn finish(disk: &dyn Disk, dir: &Path) -> Result<(), Failure> {
+    let marker = dir.join(MARKER);
+    if disk.exists(&marker) {
+        disk.remove_file(&marker)
+            .map_err(Engine::failed("remove", &marker))?;
+        disk.sync_dir(dir).map_err(Engine::failed("flush", dir))?;
+    }
+    Ok(())
+}
+
+/// Makes a node of an empty directory.
+pub(crate) fn format(
+    disk: &dyn Disk,
+    dir: &Path,
+    config: &Config,
+    random: &dyn Random,
+) -> Result<Identity, OpenError> {
+    let ring_sectors = config.ring_bytes / SECTOR as u64;
+    if ring_sectors < RING_SECTORS_MIN || ring_sectors > u64::from(u32::MAX) {
+        return Err(OpenError::Config(format!(
+            "a journal of {} bytes is outside {} to {}; set a size between them",
+            config.ring_bytes,
+            RING_SECTORS_MIN * SECTOR as u64,
+            u64::from(u32::MAX) * SECTOR as u64,
+        )));
+    }
+    let identity = Identity {
+        cluster: config.cluster.unwrap_or_else(|| random.id()),
+        node: config.node.0,
+        ring_sectors: ring_sectors as u32,
+        journal_id: random.next_u64(),
+    };
+    create(disk, &dir.join(MARKER))?;
+    if let Some(parent) = dir.parent().filter(|parent| disk.exists(parent)) {
+        disk.sync_dir(parent)
+            .map_err(Engine::failed("flush", parent))?;
+    }
+    disk.sync_dir(dir).map_err(Engine::failed("flush", dir))?;
+    // Allocated, not written: reads as zeros at once, so that the first start does not wait. It is filled with zeros in
+    // the background, because first writes into allocated blocks cost the file system more (about 150 instead of 85 µs).
+    write_file(disk, &journal_path(dir), ring_sectors * SECTOR as u64, &[])?;
+    for slot in 0..2 {
+        let header = SlotHeader {
+            seq: slot as u64 + 1,
+            body_crc: crc(&[]),
+            ..SlotHeader::default()
+        };
+        let mut bytes = piece(SLOT_HEADER);
+        header.encode(&mut bytes);
+        write_file(
+            disk,
+            &slot_path(dir, slot),
+            64 << 10,
+            &[&bytes[..SLOT_HEADER]],
+        )?;
+    }
+    disk.sync_dir(dir).map_err(Engine::failed("flush", dir))?;
+    let mut copy = piece(BLOCK);
+    identity.encode(&mut copy);
+    let copy = &copy[..BLOCK];
+    write_file(disk, &dir.join(IDENTITY), 2 * BLOCK as u64, &[copy, copy])?;
+    disk.sync_dir(dir).map_err(Engine::failed("flush", dir))?;
+    Ok(identity)
+}
+
+/// A fresh file of a length, with blocks written and flushed one after the other.
+fn write_file(disk: &dyn Disk, path: &Path, len: u64, blocks: &[&[u8]]) -> Result<(), Failure> {
+    if disk.exists(path) {
+        disk.remove_file(path)
+            .map_err(Engine::failed("remove", path))?;
+    }
+    let options = OpenOptions {
+        write: true,
+        create_new: true,
+        direct: true,
+        dsync: true,
+    };
+    let file = disk
+        .open(path, options)
+        .map_err(Engine::failed("create", path))?;
+    file.allocate(len)
+        .map_err(Engine::failed("allocate", path))?;
+    for (at, block) in blocks.iter().enumerate() {
+        let written = file.write_at(block, (at * BLOCK) as u64);
+        written.map_err(Engine::failed("write and flush", path))?;
+    }
+    file.sync_data().map_err(Engine::failed("flush", path))
+}
+
+fn piece(len: usize) -> floe_world::Buffer {
+    Pool::new(floe_world::memory::class(len))
+        .try_get(len)
+        .expect("a pool made for one piece has it")
+}

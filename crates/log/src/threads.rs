@@ -1,0 +1,159 @@
+//! The threads: each loops over one kind of step.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use floe_world::tasks;
+
+use crate::engine::Engine;
+use crate::journal::Step;
+use crate::{Failure, checkpoint, fill, read, segment};
+
+/// How long an idle thread sleeps unless woken.
+const NAP: Duration = Duration::from_millis(500);
+/// How long the journal waits for room before it looks again.
+const BLOCKED_NAP: Duration = Duration::from_millis(5);
+/// How long a full disk is left alone.
+const FULL_NAP: Duration = Duration::from_millis(200);
+/// Longest pause before a group when the ring is nearly full.
+const SLOW_DOWN_MS: u64 = 20;
+
+type Body = fn(&Arc<Engine>);
+
+pub(crate) fn start(engine: &Arc<Engine>) -> Result<(), Failure> {
+    let mut bodies: Vec<(String, Body)> = vec![
+        ("floe-journal".to_owned(), journal),
+        ("floe-checkpoint".to_owned(), checkpoints),
+        ("floe-fill".to_owned(), filling),
+    ];
+    for number in 0..engine.config.segment_threads.max(1) {
+        bodies.push((format!("floe-segment-{number}"), segments));
+    }
+    for number in 0..engine.config.reader_threads.max(1) {
+        bodies.push((format!("floe-reader-{number}"), reads));
+    }
+    let mut threads = engine.threads.lock();
+    for (name, body) in bodies {
+        let engine = Arc::clone(engine);
+        let started = tasks::thread(&name, move || body(&engine));
+        threads.push(started.map_err(Engine::failed("start thread", name.as_ref()))?);
+    }
+    Ok(())
+}
+
+/// Ends and joins all threads; what was accepted is journaled first.
+pub(crate) fn stop(engine: &Engine) {
+    engine.is_closing.store(true, Ordering::Release);
+    engine.checkpoint_wanted.set();
+    drop(engine.inbox.mail.lock());
+    engine.inbox.arrived.notify_all();
+    engine.jobs.wake_all();
+    engine.cold.wake_all();
+    let threads = std::mem::take(&mut *engine.threads.lock());
+    for thread in threads {
+        if thread.join().is_err() {
+            tracing::error!("a thread of the log has panicked");
+        }
+    }
+    // Reads that nobody serves any more end unanswered.
+    drop(engine.cold.drain());
+}
+
+fn journal(engine: &Arc<Engine>) {
+    loop {
+        slow_down(engine);
+        let step = engine.journal.lock().step(engine);
+        if step == Step::Worked {
+            continue;
+        }
+        let mut mail = engine.inbox.mail.lock();
+        let is_empty = mail.partitions.is_empty() && mail.commands.is_empty();
+        if step == Step::Idle && is_empty {
+            if engine.is_closing() {
+                return;
+            }
+            mail.is_awaited = true;
+            engine.inbox.arrived.wait_for(&mut mail, NAP);
+        } else if step == Step::Blocked {
+            engine.checkpoint_wanted.set();
+            if engine.is_closing() {
+                return;
+            }
+            engine.inbox.arrived.wait_for(&mut mail, BLOCKED_NAP);
+        }
+    }
+}
+
+/// From 3/4 of the ring on, appends are slowed, the more the fuller it is.
+fn slow_down(engine: &Engine) {
+    let sectors = engine.ring.sectors;
+    let above = engine.ring.used().saturating_sub(sectors / 4 * 3);
+    if above > 0 && !engine.is_closing() {
+        let pause = (SLOW_DOWN_MS * above / (sectors / 8)).min(SLOW_DOWN_MS);
+        engine.checkpoint_wanted.set();
+        std::thread::sleep(Duration::from_millis(pause));
+    }
+}
+
+fn segments(engine: &Arc<Engine>) {
+    loop {
+        match segment::step(engine) {
+            Step::Worked => {}
+            Step::Blocked if !engine.is_closing() => std::thread::sleep(FULL_NAP),
+            Step::Idle | Step::Blocked => {
+                if engine.is_closing() {
+                    return;
+                }
+                engine.jobs.wait(NAP);
+            }
+        }
+    }
+}
+
+fn reads(engine: &Arc<Engine>) {
+    loop {
+        if read::cold::step(engine) == Step::Idle {
+            if engine.is_closing() {
+                return;
+            }
+            engine.cold.wait(NAP);
+        }
+    }
+}
+
+/// After every eighth of the ring, and a while after the last append.
+fn checkpoints(engine: &Arc<Engine>) {
+    let mut seen = engine.last_append.load(Ordering::Relaxed);
+    loop {
+        let is_wanted = engine.checkpoint_wanted.take(NAP);
+        if engine.is_closing() {
+            return;
+        }
+        let now = engine.clock.monotonic().as_millis() as u64;
+        let last = engine.last_append.load(Ordering::Relaxed);
+        let idle = engine.config.checkpoint_idle.as_millis() as u64;
+        let is_idle = last > seen && now.saturating_sub(last) >= idle;
+        if !is_wanted && !is_idle {
+            continue;
+        }
+        seen = last;
+        if engine.failure().is_none()
+            && let Err(failure) = checkpoint::step(engine, false)
+        {
+            engine.poison(failure);
+        }
+    }
+}
+
+/// Half of the time, so that appends of the first minute hardly notice.
+fn filling(engine: &Arc<Engine>) {
+    loop {
+        let before = engine.clock.monotonic();
+        if engine.is_closing() || fill::step(engine) != Step::Worked {
+            return;
+        }
+        let took = engine.clock.monotonic().saturating_sub(before);
+        std::thread::sleep(took.min(NAP));
+    }
+}
