@@ -4,11 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use floe_broker::Broker;
-use floe_gateway::kafka;
 use floe_gateway::listen::{self, Gate, Limits, Phase, Stopper};
+use floe_gateway::{http, kafka, metrics};
 use floe_world::tasks;
 use prometheus_client::registry::Registry;
-use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use super::bind::{Bound, Door};
@@ -42,7 +41,7 @@ impl Doors {
             ..limits.clone()
         };
         let gate = Gate::new(limits, stop.clone(), Arc::clone(&clock), counted.clone());
-        let _metrics_gate = Gate::new(few, stop, clock, listen::Metrics::default());
+        let metrics_gate = Gate::new(few, stop, clock, listen::Metrics::default());
         let kafka_metrics = kafka::metrics::Metrics::default();
 
         let mut registry = Registry::with_prefix("floe");
@@ -50,6 +49,21 @@ impl Doors {
         broker.metrics().register(&mut registry);
         kafka_metrics.register(registry.sub_registry_with_prefix("kafka"));
 
+        let http_metrics = http::Metrics::default();
+        http_metrics.register(&mut registry);
+        let registry = Arc::new(registry);
+
+        let port = |door| bound.iter().find(|b| b.door == door).map_or(0, |b| b.port);
+        let http = http::Door::new(
+            broker.clone(),
+            gate.clone(),
+            http::Settings {
+                produce_body_bytes_max: config.produce_body_max_bytes,
+                produce_port: port(Door::Produce),
+                consume_port: port(Door::Consume),
+            },
+            http_metrics,
+        );
         let buffers = &broker.world().memory;
         let kafka = kafka::Door::new(
             broker.clone(),
@@ -70,8 +84,13 @@ impl Doors {
                         let (gate, kafka) = (gate.clone(), kafka.clone());
                         tasks::spawn(async move { gate.run(listener, kafka).await })
                     }
-                    Door::Discovery | Door::Produce | Door::Consume | Door::Metrics => {
-                        tasks::spawn(async move { drop::<TcpListener>(listener) })
+                    Door::Discovery | Door::Produce | Door::Consume => {
+                        let http = http.clone();
+                        tasks::spawn(async move { http.run(listener).await })
+                    }
+                    Door::Metrics => {
+                        let (gate, registry) = (metrics_gate.clone(), Arc::clone(&registry));
+                        tasks::spawn(metrics::run(gate, listener, registry))
                     }
                 };
                 accepting.push(task);

@@ -1,0 +1,368 @@
+//! Reading a request's body: bounded before it is read, while it comes, and after it is decompressed.
+//!
+//! Guarantees: a body that declares too much is refused before a byte of it is read; one that declares nothing is read
+//! up to the limit; one that stops coming, or never ends, is given up. Memory is taken from the pool as bytes arrive,
+//! not as they are announced, so idle callers hold nothing up. Compressed bodies (`Content-Encoding: gzip` or `zstd`,
+//! RFC 9110 8.4) count as what they become.
+
+use std::io::Read;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{HeaderMap, StatusCode, header};
+use bytes::Bytes;
+use floe_world::{Buffer, Pool};
+use http_body_util::BodyExt;
+
+use super::problem::Problem;
+use crate::listen::Limits;
+
+/// What a body may take.
+#[derive(Clone, Debug)]
+pub(crate) struct Bounds {
+    /// Bytes, before and after decompression.
+    pub(crate) bytes: usize,
+    /// Between two pieces.
+    pub(crate) stall: Duration,
+    /// In all.
+    pub(crate) time: Duration,
+    /// Where its memory comes from.
+    pub(crate) pool: Pool,
+}
+
+/// First piece of a body; larger ones follow as it comes.
+const FIRST_BYTES: usize = 4096;
+/// How long a body waits for memory.
+const MEMORY_WAIT: Duration = Duration::from_secs(5);
+
+impl Bounds {
+    pub(crate) fn new(bytes: usize, limits: &Limits, pool: Pool) -> Self {
+        Self {
+            bytes,
+            stall: limits.body_stall,
+            time: limits.body,
+            pool,
+        }
+    }
+
+    fn refusal(&self) -> Problem {
+        Problem::bad(
+            "invalid-length",
+            format!(
+                "Content length must be greater than 0 and at most {} bytes; send fewer records per request",
+                self.bytes
+            ),
+        )
+        .with("limit", self.bytes)
+    }
+}
+
+/// Reads a body that must not be empty.
+pub(crate) async fn read(
+    headers: &HeaderMap,
+    body: Body,
+    bounds: &Bounds,
+) -> Result<Bytes, Problem> {
+    let bytes = read_any(headers, body, bounds).await?;
+    if bytes.is_empty() {
+        return Err(bounds.refusal());
+    }
+    Ok(bytes)
+}
+
+/// Reads a body that may be empty.
+pub(crate) async fn read_any(
+    headers: &HeaderMap,
+    body: Body,
+    bounds: &Bounds,
+) -> Result<Bytes, Problem> {
+    let declared = headers
+        .get(header::CONTENT_LENGTH)
+        .and_then(|v| v.to_str().ok())
+        .and_then(|v| v.parse::<u64>().ok());
+    if declared.is_some_and(|d| d > bounds.bytes as u64) {
+        return Err(bounds.refusal());
+    }
+    let encoding = Encoding::of(headers)?;
+    let declared = declared.map_or(bounds.bytes, |d| d as usize);
+    let raw = tokio::time::timeout(bounds.time, collect(body, declared, bounds))
+        .await
+        .map_err(|_| {
+            late(format!(
+                "the body did not end within {} s",
+                bounds.time.as_secs()
+            ))
+        })??;
+    if encoding == Encoding::Identity || raw.is_empty() {
+        return Ok(raw);
+    }
+    let out = piece(&bounds.pool, bounds.bytes).await?;
+    encoding.decode(&raw, out, bounds)
+}
+
+async fn collect(mut body: Body, declared: usize, bounds: &Bounds) -> Result<Bytes, Problem> {
+    let mut gathered: Option<Buffer> = None;
+    let mut len = 0;
+    loop {
+        let frame = tokio::time::timeout(bounds.stall, body.frame())
+            .await
+            .map_err(|_| {
+                late(format!(
+                    "nothing of the body came for {} s",
+                    bounds.stall.as_secs()
+                ))
+            })?;
+        let Some(frame) = frame else { break };
+        let frame = frame.map_err(|e| {
+            Problem::bad(
+                "incomplete-body",
+                format!("the body broke off: {e}; send it again"),
+            )
+        })?;
+        let Ok(data) = frame.into_data() else {
+            continue;
+        };
+        if len + data.len() > bounds.bytes {
+            return Err(bounds.refusal());
+        }
+        let mut into = match gathered.take() {
+            Some(into) if into.len() >= len + data.len() => into,
+            smaller => {
+                let wish = smaller.as_ref().map_or(FIRST_BYTES, |s| s.len() * 8);
+                let mut larger =
+                    piece(&bounds.pool, wish.min(declared).max(len + data.len())).await?;
+                if let Some(smaller) = smaller {
+                    larger[..len].copy_from_slice(&smaller[..len]);
+                }
+                larger
+            }
+        };
+        into[len..len + data.len()].copy_from_slice(&data);
+        len += data.len();
+        gathered = Some(into);
+    }
+    Ok(gathered.map_or_else(Bytes::new, |g| g.freeze(len)))
+}
+
+/// A piece, after a bounded wait.
+pub(crate) async fn piece(pool: &Pool, len: usize) -> Result<Buffer, Problem> {
+    if let Some(piece) = pool.try_get(len) {
+        return Ok(piece);
+    }
+    tokio::time::timeout(MEMORY_WAIT, pool.get(len))
+        .await
+        .map_err(|_| {
+            Problem::later(
+                "the memory for requests and answers is in use; try again in a second",
+                1,
+            )
+        })
+}
+
+fn late(what: String) -> Problem {
+    Problem::new(
+        StatusCode::REQUEST_TIMEOUT,
+        "slow-body",
+        what + "; send it without pauses, or in smaller pieces",
+    )
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Encoding {
+    Identity,
+    Gzip,
+    Zstd,
+}
+
+impl Encoding {
+    fn of(headers: &HeaderMap) -> Result<Self, Problem> {
+        let Some(value) = headers.get(header::CONTENT_ENCODING) else {
+            return Ok(Self::Identity);
+        };
+        match value
+            .to_str()
+            .map(|v| v.trim().to_ascii_lowercase())
+            .as_deref()
+        {
+            Ok("" | "identity") => Ok(Self::Identity),
+            Ok("gzip" | "x-gzip") => Ok(Self::Gzip),
+            Ok("zstd") => Ok(Self::Zstd),
+            _ => Err(Problem::new(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "unsupported-encoding",
+                format!("Content-Encoding {value:?} is not supported; use gzip, zstd or none"),
+            )),
+        }
+    }
+
+    fn decode(self, raw: &[u8], mut out: Buffer, bounds: &Bounds) -> Result<Bytes, Problem> {
+        let limit = bounds.bytes.min(out.len());
+        let decoded = match self {
+            Self::Identity => Ok(None),
+            Self::Gzip => inflate(raw, &mut out[..limit]),
+            Self::Zstd => match zstd::bulk::decompress_to_buffer(raw, &mut out[..limit]) {
+                Ok(len) => Ok(Some(len)),
+                Err(e) if e.to_string().contains("too small") => Ok(None),
+                Err(e) => Err(e),
+            },
+        };
+        match decoded {
+            Ok(Some(len)) => Ok(out.freeze(len)),
+            Ok(None) => Err(bounds.refusal()),
+            Err(e) => Err(Problem::bad(
+                "undecodable-body",
+                format!("the body does not decompress as its Content-Encoding says: {e}"),
+            )),
+        }
+    }
+}
+
+/// Fills `out`; `None` when there is more than fits.
+fn inflate(raw: &[u8], out: &mut [u8]) -> std::io::Result<Option<usize>> {
+    let mut decoder = flate2::bufread::MultiGzDecoder::new(raw);
+    let mut len = 0;
+    loop {
+        if len == out.len() {
+            return Ok((decoder.read(&mut [0; 1])? == 0).then_some(len));
+        }
+        match decoder.read(&mut out[len..])? {
+            0 => return Ok(Some(len)),
+            read => len += read,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::HeaderValue;
+    use hyper::body::Frame;
+    use std::io::Write;
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
+
+    fn bounds(bytes: usize) -> Bounds {
+        Bounds {
+            bytes,
+            stall: Duration::from_millis(20),
+            time: Duration::from_millis(200),
+            pool: Pool::new(16 * 1024 * 1024),
+        }
+    }
+
+    fn encoded(encoding: &'static str) -> HeaderMap {
+        HeaderMap::from_iter([(header::CONTENT_ENCODING, HeaderValue::from_static(encoding))])
+    }
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        out.write_all(bytes).unwrap();
+        out.finish().unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_declared_length_above_the_limit_is_refused_before_a_byte_is_read() {
+        let headers = HeaderMap::from_iter([(header::CONTENT_LENGTH, HeaderValue::from(11))]);
+        let unread = chunks(Vec::new(), true);
+        let problem = read(&headers, unread, &bounds(10)).await.unwrap_err();
+        assert_eq!(problem.status, StatusCode::BAD_REQUEST);
+        assert!(
+            problem.detail.contains("at most 10 bytes"),
+            "{}",
+            problem.detail
+        );
+    }
+
+    /// Chunks, then the end or silence for ever.
+    struct Chunks(std::vec::IntoIter<Vec<u8>>, bool);
+
+    impl axum::body::HttpBody for Chunks {
+        type Data = Bytes;
+        type Error = std::convert::Infallible;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+            match self.0.next() {
+                Some(chunk) => Poll::Ready(Some(Ok(Frame::data(chunk.into())))),
+                None if self.1 => Poll::Pending,
+                None => Poll::Ready(None),
+            }
+        }
+    }
+
+    fn chunks(chunks: Vec<Vec<u8>>, silent: bool) -> Body {
+        Body::new(Chunks(chunks.into_iter(), silent))
+    }
+
+    #[tokio::test]
+    async fn a_body_without_length_is_read_up_to_the_limit_and_not_beyond() {
+        let none = HeaderMap::new();
+        let exact = chunks(vec![vec![1; 5000], vec![2; 5000]], false);
+        let read_back = read(&none, exact, &bounds(10_000)).await.unwrap();
+        assert_eq!(
+            (read_back.len(), read_back[4999], read_back[5000]),
+            (10_000, 1, 2)
+        );
+        let above = chunks(vec![vec![1; 5000], vec![2; 5001]], true);
+        assert!(read(&none, above, &bounds(10_000)).await.is_err());
+        let empty = chunks(Vec::new(), false);
+        assert_eq!(
+            read(&none, empty, &bounds(10)).await.unwrap_err().kind,
+            "invalid-length"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_body_that_stops_coming_is_given_up() {
+        let silent = chunks(vec![vec![1; 10]], true);
+        let problem = read(&HeaderMap::new(), silent, &bounds(100))
+            .await
+            .unwrap_err();
+        assert_eq!(
+            (problem.status, problem.kind),
+            (StatusCode::REQUEST_TIMEOUT, "slow-body")
+        );
+    }
+
+    #[tokio::test]
+    async fn compressed_bodies_count_as_what_they_become() {
+        let plain = vec![b'x'; 100_000];
+        for (encoding, packed) in [
+            ("gzip", gzip(&plain)),
+            ("zstd", zstd::bulk::compress(&plain, 3).unwrap()),
+        ] {
+            let whole = read(&encoded(encoding), packed.clone().into(), &bounds(100_000)).await;
+            assert_eq!(whole.unwrap(), plain);
+            let bomb = read(&encoded(encoding), packed.clone().into(), &bounds(99_999)).await;
+            assert_eq!(bomb.unwrap_err().kind, "invalid-length", "{encoding}");
+            let garbage = read(&encoded(encoding), vec![7; 50].into(), &bounds(100)).await;
+            assert_eq!(garbage.unwrap_err().kind, "undecodable-body", "{encoding}");
+            let cut = packed[..packed.len() - 3].to_vec();
+            let cut = read(&encoded(encoding), cut.into(), &bounds(100_000)).await;
+            assert_eq!(cut.unwrap_err().kind, "undecodable-body", "{encoding}");
+        }
+        let unknown = read(&encoded("br"), vec![1].into(), &bounds(9))
+            .await
+            .unwrap_err();
+        assert_eq!(unknown.status, StatusCode::UNSUPPORTED_MEDIA_TYPE);
+    }
+
+    #[tokio::test]
+    async fn without_memory_a_body_is_refused_after_a_wait_and_holds_nothing() {
+        let mut bounds = bounds(4096);
+        bounds.pool = Pool::new(4096);
+        bounds.time = Duration::from_secs(20);
+        let held = bounds.pool.try_get(4096).unwrap();
+        let none = HeaderMap::new();
+        let waiting = read(&none, vec![1; 10].into(), &bounds);
+        let freed = async {
+            tokio::task::yield_now().await;
+            drop(held);
+        };
+        let (body, ()) = tokio::join!(waiting, freed);
+        assert_eq!(body.unwrap().len(), 10);
+        assert_eq!(bounds.pool.used(), 0);
+    }
+}
