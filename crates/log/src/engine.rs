@@ -56,7 +56,8 @@ pub(crate) struct Engine {
     pub(crate) groups: AtomicU64,
     pub(crate) is_closing: AtomicBool,
     pub(crate) threads: Mutex<Vec<std::thread::JoinHandle<()>>>,
-    pub(crate) _lock: Box<dyn Send + Sync>,
+    /// The directory is ours while this is held: until the log is closed.
+    pub(crate) lock: Mutex<Option<Box<dyn Send + Sync>>>,
 }
 
 /// A written run: partition, epoch, base.

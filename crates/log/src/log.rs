@@ -315,6 +315,8 @@ impl Log {
         let written = checkpoint::step(&self.engine, false);
         written.map_err(|failure| self.engine.poison(failure))?;
         read::index::store_all(&self.engine);
+        // Nothing is written any more: another process may have the directory.
+        drop(self.engine.lock.lock().take());
         Ok(())
     }
 

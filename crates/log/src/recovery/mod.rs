@@ -249,7 +249,7 @@ fn engine(
         groups: AtomicU64::new(0),
         is_closing: AtomicBool::new(false),
         threads: Mutex::new(Vec::new()),
-        _lock: lock,
+        lock: Mutex::new(Some(lock)),
     })
 }
 
