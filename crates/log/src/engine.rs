@@ -47,6 +47,7 @@ pub(crate) struct Engine {
     pub(crate) fill_claim: AtomicU64,
     pub(crate) fill: Mutex<crate::fill::Fill>,
     pub(crate) evictable: Mutex<VecDeque<Evictable>>,
+    pub(crate) handles: Mutex<crate::files::Handles>,
     pub(crate) is_disk_full: AtomicBool,
     /// Monotonic milliseconds of the last append that was journaled.
     pub(crate) last_append: AtomicU64,

@@ -507,7 +507,7 @@ impl Command {
         }
     }
 
-    fn fail(self, failure: &Failure) {
+    pub(crate) fn fail(self, failure: &Failure) {
         match self {
             Self::Bind { promise, .. } => promise.resolve(Err(failure.clone())),
             Self::Catalog { promise, .. } | Self::Vote { promise, .. } => {
