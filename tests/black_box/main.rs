@@ -7,6 +7,7 @@
 )]
 
 mod clients;
+mod commands;
 mod crash;
 mod groups;
 mod hostile;

@@ -9,6 +9,7 @@ use super::{Answer, Ask, Client, refusal};
 use crate::exit::{Code, Failure, Outcome};
 
 const JSON: &str = "application/json";
+const RECORDS: &str = "application/vnd.floe.records+json";
 /// Most records of one read; a node bounds its answers by bytes, too.
 const READ_MAX: u32 = 10_000;
 /// Longest a poll may wait at the node for records; the client waits longer than this for its answer.
@@ -74,7 +75,7 @@ impl Client {
         let path = format!("/v1/topic/{}/messages{query}", segment(topic));
         let content_type = match kind {
             Body::Lines => "application/x-ndjson",
-            Body::Records => "application/vnd.floe.records+json",
+            Body::Records => RECORDS,
         };
         let ask = Ask {
             method: Method::POST,
@@ -130,28 +131,22 @@ impl Client {
         self.ask(Method::PUT, &path, None).await.map(drop)
     }
 
-    /// The next records of a group's member, one a line; `None` when there are none for now.
+    /// The next records of a group's member, as a JSON array; `None` when there are none for now.
     pub async fn poll(&mut self, member: &Member<'_>, is_patient: bool) -> Outcome<Option<Bytes>> {
         let wait = if is_patient { WAIT_MS } else { 1000 };
         let path = format!("/v1/consumer/poll?{}&wait={wait}", member.query());
         let answer = self
             .expect(&Ask {
-                accept: "application/x-ndjson",
+                accept: RECORDS,
                 ..ask(Method::POST, &path, None)
             })
             .await?;
         Ok((answer.status != StatusCode::NO_CONTENT).then_some(answer.body))
     }
 
-    /// Commits what the member was given.
-    pub async fn commit(&mut self, member: &Member<'_>) -> Outcome {
-        let path = format!("/v1/consumer/commit?{}", member.query());
-        self.ask(Method::POST, &path, None).await.map(drop)
-    }
-
-    /// Leaves the group without committing what was given last.
-    pub async fn goodbye(&mut self, member: &Member<'_>) -> Outcome {
-        let path = format!("/v1/consumer/goodbye?{}&commit=false", member.query());
+    /// Leaves the group; what was given last counts as read if `is_read`.
+    pub async fn goodbye(&mut self, member: &Member<'_>, is_read: bool) -> Outcome {
+        let path = format!("/v1/consumer/goodbye?{}&commit={is_read}", member.query());
         let answer = self.send(&ask(Method::POST, &path, None)).await?;
         match answer.status {
             // Gone already is gone.

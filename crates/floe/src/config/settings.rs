@@ -206,8 +206,6 @@ settings! {
         group_max_session_timeout_ms: u64 = "group.max.session.timeout.ms", ms(1, 86_400_000), Default::Is("1800000");
         #[doc = "Largest metadata text of a committed offset."]
         offset_metadata_max_bytes: usize = "offset.metadata.max.bytes", Kind::Bytes { min: 0, max: MIB }, Default::Is("4096");
-        #[doc = "How long an HTTP consumer may be silent before its partitions go to others, if it does not choose."]
-        http_consumer_session_timeout_ms: u64 = "http.consumer.session.timeout.ms", ms(1000, 86_400_000), Default::Is("120000");
     }
     "Limits" {
         #[doc = "Largest frame of the Kafka protocol."]

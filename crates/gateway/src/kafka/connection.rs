@@ -127,11 +127,7 @@ async fn read(
         };
         let begun = Request::parse(&frame, caller);
         drop(frame);
-        let begun = match begun {
-            Ok(request) => door.begin(request).await,
-            Err(close) => Err(close),
-        };
-        match begun {
+        match begun.and_then(|request| door.begin(request)) {
             Ok(None) => {}
             Ok(Some(slot)) => {
                 in_flight.fetch_add(1, Ordering::Relaxed);

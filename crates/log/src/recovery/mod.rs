@@ -242,7 +242,6 @@ fn engine(
         fill_claim: AtomicU64::new(u64::MAX),
         fill: Mutex::default(),
         evictable: Mutex::new(VecDeque::new()),
-        handles: Mutex::default(),
         is_disk_full: AtomicBool::new(false),
         last_append: AtomicU64::new(0),
         events: OnceLock::new(),
@@ -250,7 +249,7 @@ fn engine(
         groups: AtomicU64::new(0),
         is_closing: AtomicBool::new(false),
         threads: Mutex::new(Vec::new()),
-        lock: Mutex::new(Some(lock)),
+        _lock: lock,
     })
 }
 

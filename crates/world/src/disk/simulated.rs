@@ -420,8 +420,7 @@ impl Handle {
         if writes && !self.options.write {
             return Err(Errno::BADF.into());
         }
-        // Reserving room transfers nothing.
-        if self.options.direct && !buffer.is_empty() {
+        if self.options.direct {
             check_aligned(buffer, offset)?;
         }
         Ok(())

@@ -1,7 +1,7 @@
-//! Reading as a member of a group: register, poll, write out, commit, say goodbye.
+//! Reading as a member of a group: register, poll, write out, say goodbye.
 //!
-//! Order: records are committed after they were handed to the output; what was not is given again. A poll whose records
-//! were written only in part (`--max`) is not committed.
+//! Order: a poll commits what the poll before gave, and the goodbye what the last one gave, so records are committed
+//! after they were handed to the output. What was written only in part (`--max`, or nobody reads on) is given again.
 
 use floe_world::{Random as _, random};
 use tokio::signal;
@@ -35,45 +35,39 @@ pub(super) async fn read(command: &Consume, group: &str, printer: &mut Printer) 
     client.register(&member, on_new_group).await?;
     let outcome = tokio::select! {
         outcome = poll(command, &mut client, &member, printer) => outcome,
-        // The runtime catches the signal from here on; the records of the poll under way are given again.
-        _ = signal::ctrl_c() => printer.flush(),
+        // The records of the poll under way are given again.
+        _ = signal::ctrl_c() => printer.flush().map(|()| false),
     };
     // A connection in the middle of an answer is of no use any more.
     let mut client = command.node.client();
-    let goodbye = client.goodbye(&member).await;
+    let goodbye = client.goodbye(&member, matches!(outcome, Ok(true))).await;
     outcome.and(goodbye)
 }
 
+/// Polls until there is nothing more to write; says whether all that was given was written.
 async fn poll(
     command: &Consume,
     client: &mut Client,
     member: &Member<'_>,
     printer: &mut Printer,
-) -> Outcome {
+) -> Outcome<bool> {
     while !printer.is_full() {
-        let Some(lines) = client.poll(member, command.follow).await? else {
+        let Some(body) = client.poll(member, command.follow).await? else {
             if command.follow {
                 continue;
             }
             break;
         };
-        let mut is_whole = true;
-        for line in lines.split(|byte| *byte == b'\n') {
-            if line.is_empty() {
-                continue;
-            }
+        let records: Vec<Record<'_>> =
+            serde_json::from_slice(&body).map_err(|error| unreadable(&error))?;
+        for record in &records {
             if printer.is_full() {
-                is_whole = false;
-                break;
+                printer.flush()?;
+                return Ok(false);
             }
-            let record: Record<'_> =
-                serde_json::from_slice(line).map_err(|error| unreadable(&error))?;
-            printer.print(&record)?;
+            printer.print(record)?;
         }
         printer.flush()?;
-        if is_whole {
-            client.commit(member).await?;
-        }
     }
-    Ok(())
+    Ok(true)
 }

@@ -1,4 +1,0 @@
-//! See `floe_fuzz_targets::record_batch`.
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|data: &[u8]| floe_fuzz_targets::record_batch(data));
