@@ -7,7 +7,7 @@
 #   install-tools.sh --bench     also what the bench builds its load tool with
 set -euo pipefail
 
-home="${FLOE_TOOLS:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/floe-tools}"
+home="${CLIENTS_HOME:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/floe-tools}"
 python="$home/python/bin/python"
 
 if [ "${1:-}" = --python ]; then

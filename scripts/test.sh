@@ -9,8 +9,8 @@ step() { printf '\n== %s (%ss)\n' "$1" "$(($(date +%s) - started))"; }
 
 step 'tools'
 bash scripts/install-tools.sh
-FLOE_PYTHON="$(bash scripts/install-tools.sh --python)"
-export FLOE_PYTHON
+CLIENTS_PYTHON="$(bash scripts/install-tools.sh --python)"
+export CLIENTS_PYTHON
 
 step 'format'
 cargo fmt --all --check

@@ -11,14 +11,14 @@ use tempfile::TempDir;
 use crate::ports::Port;
 use crate::{http, kafka, wait};
 
-/// The binary under test: `FLOE_BIN`, else the release binary, built once if it is stale.
+/// The binary under test: `TESTED_FLOE`, else the release binary, built once if it is stale.
 ///
 /// # Panics
 /// When it cannot be built.
 pub fn binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| {
-        if let Some(path) = std::env::var_os("FLOE_BIN") {
+        if let Some(path) = std::env::var_os("TESTED_FLOE") {
             return PathBuf::from(path);
         }
         // This program lies in <target>/release or below, whatever the target folder is called.
@@ -42,7 +42,13 @@ pub fn binary() -> &'static Path {
 /// A `floe` command, ready for its arguments.
 pub fn floe() -> Command {
     let mut command = Command::new(binary());
-    command.env_remove("RUST_LOG").stdin(Stdio::null());
+    // What is set around the tests is no setting of the node under test.
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("FLOE_") {
+            command.env_remove(name);
+        }
+    }
+    command.stdin(Stdio::null());
     command
 }
 

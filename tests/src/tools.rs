@@ -8,9 +8,9 @@ pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
 }
 
-/// The Python with the clients, from `FLOE_PYTHON` or where the script puts it.
+/// The Python with the clients, from `CLIENTS_PYTHON` or where the script puts it.
 pub fn python() -> PathBuf {
-    let path = std::env::var_os("FLOE_PYTHON").map_or_else(
+    let path = std::env::var_os("CLIENTS_PYTHON").map_or_else(
         || {
             let printed = Command::new("bash")
                 .arg(root().join("scripts/install-tools.sh"))

@@ -47,7 +47,7 @@ fn refuse_when_full(engine: &Engine) -> Result<(), AppendError> {
     if engine.is_disk_full.load(Ordering::Relaxed) {
         return Err(AppendError::Full(Full::Disk));
     }
-    if engine.ring.used() >= engine.ring.sectors / 8 * 7 {
+    if engine.ring.is_short() {
         engine.checkpoint_wanted.set();
         return Err(AppendError::Full(Full::Journal));
     }

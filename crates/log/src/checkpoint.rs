@@ -49,7 +49,10 @@ struct Tail {
 pub(crate) fn step(engine: &Engine, even_if_clean: bool) -> Result<bool, Failure> {
     let mut slots = engine.slots.lock();
     let newest = engine.ring.newest.load(Ordering::Acquire);
-    if !even_if_clean && engine.ring.head.load(Ordering::Acquire) == newest {
+    let is_clean = engine.ring.head.load(Ordering::Acquire) == newest;
+    // The older slot holds the ring up; when room is short it is brought up to the newer one.
+    let has_room = engine.ring.used() < engine.ring.sectors / 2;
+    if !even_if_clean && is_clean && has_room {
         return Ok(false);
     }
     let mut snapshot = take(engine);

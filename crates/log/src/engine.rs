@@ -47,6 +47,7 @@ pub(crate) struct Engine {
     pub(crate) fill_claim: AtomicU64,
     pub(crate) fill: Mutex<crate::fill::Fill>,
     pub(crate) evictable: Mutex<VecDeque<Evictable>>,
+    pub(crate) handles: Mutex<crate::files::Handles>,
     pub(crate) is_disk_full: AtomicBool,
     /// Monotonic milliseconds of the last append that was journaled.
     pub(crate) last_append: AtomicU64,
@@ -56,7 +57,8 @@ pub(crate) struct Engine {
     pub(crate) groups: AtomicU64,
     pub(crate) is_closing: AtomicBool,
     pub(crate) threads: Mutex<Vec<std::thread::JoinHandle<()>>>,
-    pub(crate) _lock: Box<dyn Send + Sync>,
+    /// The directory is ours while this is held: until the log is closed.
+    pub(crate) lock: Mutex<Option<Box<dyn Send + Sync>>>,
 }
 
 /// A written run: partition, epoch, base.

@@ -3,9 +3,9 @@
 //! `<topic id>/<partition>/<epoch>-<base>.seg`, epoch and base in decimal. Which of them count is said by checkpoint and
 //! journal: a file with a higher base than the one named there is a left-over and is replaced when its name is needed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -20,7 +20,10 @@ use crate::format::BLOCK;
 use crate::format::index::Entry;
 use crate::format::segment::FileHeader;
 use crate::partition::FilePlace;
+use crate::read::index;
 
+/// Most segment files held open.
+const HANDLES_MAX: usize = 512;
 /// Least and most that a file grows by.
 const GROWTH: std::ops::RangeInclusive<u64> = 64 << 10..=16 << 20;
 
@@ -85,7 +88,7 @@ impl SegmentFile {
     }
 
     /// The open file, opening it when it is not.
-    pub(crate) fn handle(&self, engine: &Engine) -> Result<Arc<dyn File>, Failure> {
+    pub(crate) fn handle(self: &Arc<Self>, engine: &Engine) -> Result<Arc<dyn File>, Failure> {
         let mut handle = self.handle.lock();
         if let Some(file) = handle.as_ref() {
             return Ok(Arc::clone(file));
@@ -98,12 +101,30 @@ impl SegmentFile {
         let file = engine.disk.open(&self.path, options);
         let file = file.map_err(Engine::failed("open", &self.path))?;
         *handle = Some(Arc::clone(&file));
+        drop(handle);
+        engine.handles.lock().opened(self);
         Ok(file)
     }
 
     /// Closes it until it is needed again.
     pub(crate) fn release(&self) {
         drop(self.handle.lock().take());
+    }
+}
+
+/// The files that are open, so that they can be bounded: the one opened first is closed first and opened again when it
+/// is needed. Nothing is lost by closing: a flush by any handle covers the file.
+#[derive(Default)]
+pub(crate) struct Handles(VecDeque<Weak<SegmentFile>>);
+
+impl Handles {
+    fn opened(&mut self, file: &Arc<SegmentFile>) {
+        self.0.push_back(Arc::downgrade(file));
+        while self.0.len() > HANDLES_MAX {
+            if let Some(oldest) = self.0.pop_front().and_then(|oldest| oldest.upgrade()) {
+                oldest.release();
+            }
+        }
     }
 }
 
@@ -171,7 +192,7 @@ impl Files {
             .as_ref()
             .is_some_and(|open| open.file.epoch == wanted.epoch);
         if !is_right {
-            self.put_aside();
+            self.put_aside(engine);
             if let Some(place) = wanted.place {
                 self.reopen(engine, wanted, place)?;
             }
@@ -181,7 +202,7 @@ impl Files {
             let age = engine.clock.monotonic().saturating_sub(open.opened);
             let is_full = open.next_block > 1 && (end > wanted.bytes_max || age >= wanted.age_max);
             if is_full {
-                self.put_aside();
+                self.put_aside(engine);
             }
         }
         if self.open.is_none() {
@@ -193,8 +214,9 @@ impl Files {
     }
 
     /// The open file takes no more runs.
-    pub(crate) fn put_aside(&mut self) {
+    pub(crate) fn put_aside(&mut self, engine: &Engine) {
         if let Some(open) = self.open.take() {
+            index::store(engine, &open.file);
             if open.is_dirty {
                 self.dirty.push(open.file);
             } else {
@@ -280,6 +302,7 @@ impl Files {
         let handle = engine.disk.open(&file.path, options);
         let handle = handle.map_err(Engine::failed("create", &file.path))?;
         *file.handle.lock() = Some(Arc::clone(&handle));
+        engine.handles.lock().opened(&file);
         let mut open = OpenFile {
             file,
             next_block: 1,

@@ -114,9 +114,8 @@ impl Journal {
         let claim = engine.fill_claim.load(Ordering::Acquire);
         let most = (self.staging.len() / SECTOR) as u64;
         let free = |limit: u64| limit.min(claim).saturating_sub(head).min(most) as usize;
-        // Data stops at 7/8 of the ring, so that fences, votes and truncations always have room.
         Room {
-            data: free(engine.ring.limit(7)),
+            data: free(engine.ring.data_end()),
             all: free(engine.ring.end()),
         }
     }
@@ -507,7 +506,7 @@ impl Command {
         }
     }
 
-    fn fail(self, failure: &Failure) {
+    pub(crate) fn fail(self, failure: &Failure) {
         match self {
             Self::Bind { promise, .. } => promise.resolve(Err(failure.clone())),
             Self::Catalog { promise, .. } | Self::Vote { promise, .. } => {

@@ -77,7 +77,11 @@ impl Log {
     }
 
     fn command(&self, command: Command) {
-        self.engine.inbox.push_command(command);
+        if self.engine.is_closing() {
+            command.fail(&Failure::closed());
+        } else {
+            self.engine.inbox.push_command(command);
+        }
     }
 
     /// A partition that is bound and not forgotten.
@@ -98,7 +102,9 @@ impl Log {
     ) -> Receipt {
         let (promise, receipt) = promise();
         let mut state = partition.state.lock();
+        let opening = state.controls.iter().filter_map(Control::opens);
         let newest = state.generations.last().map(|last| last.epoch);
+        let newest = newest.into_iter().chain(opening).max();
         if descriptor.len() > usize::from(u16::MAX) || newest.is_some_and(|newest| epoch <= newest)
         {
             promise.resolve(Err(Failure::refused(
@@ -124,6 +130,10 @@ impl Log {
     fn control(&self, partition: &Arc<PartitionLog>, state: &mut State, control: Control) {
         if let Some(failure) = self.engine.failure() {
             control.fail(failure);
+            return;
+        }
+        if self.engine.is_closing() {
+            control.fail(&Failure::closed());
             return;
         }
         state.controls.push_back(control);
@@ -315,6 +325,8 @@ impl Log {
         let written = checkpoint::step(&self.engine, false);
         written.map_err(|failure| self.engine.poison(failure))?;
         read::index::store_all(&self.engine);
+        // Nothing is written any more: another process may have the directory.
+        drop(self.engine.lock.lock().take());
         Ok(())
     }
 

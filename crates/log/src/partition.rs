@@ -341,6 +341,14 @@ impl PartitionLog {
 }
 
 impl Control {
+    /// The generation that it opens.
+    pub(crate) fn opens(&self) -> Option<LeaderEpoch> {
+        match self {
+            Self::Generation { epoch, .. } => Some(*epoch),
+            _ => None,
+        }
+    }
+
     /// Ends it without effect.
     pub(crate) fn fail(self, failure: &Failure) {
         match self {

@@ -13,6 +13,7 @@ use crate::files::SegmentFile;
 use crate::format::BLOCK;
 use crate::format::index::{decode_producers, encode_producers};
 use crate::partition::PartitionLog;
+use crate::read::index;
 use crate::{Failure, SegmentInfo};
 
 /// The newest producer snapshot that is too large for a checkpoint.
@@ -65,6 +66,8 @@ pub(crate) fn segments(
 ) -> Result<Vec<SegmentInfo>, Failure> {
     let mut segments = Vec::new();
     for (file, end) in files(engine, partition)? {
+        // Retention by time asks for the largest timestamp of every file.
+        index::runs(engine, partition.partition, &file, false)?;
         let index = file.index.lock();
         let is_known = index.from_block == 1;
         let newest = index.entries.last().filter(|_| is_known);
@@ -155,7 +158,21 @@ pub(crate) fn delete_below(engine: &Engine, partition: &PartitionLog) -> Result<
             }
         }
     }
+    prune(partition, offset);
     Ok(())
+}
+
+/// Sealed generations that lie below are known to nobody any more. Nothing in the journal names them after the record
+/// that opened their successor, so a later checkpoint may leave them out.
+fn prune(partition: &PartitionLog, offset: u64) {
+    let table = partition.table.lock();
+    let mut state = partition.state.lock();
+    let last = state.generations.last().map(|last| last.epoch);
+    state.generations.retain(|generation| {
+        let mut files = table.files.keys();
+        let has_file = files.any(|(epoch, _)| *epoch == generation.epoch);
+        Some(generation.epoch) == last || generation.end > offset || has_file
+    });
 }
 
 /// Removes everything of a forgotten partition; its topic's directory too once it is empty.

@@ -34,9 +34,15 @@ impl Ring {
         self.head.load(Ordering::Acquire).saturating_sub(low)
     }
 
-    /// lsn up to which a group may reach: `share` eighths of the ring above the older slot.
-    pub(crate) fn limit(&self, eighths: u64) -> u64 {
-        self.low.load(Ordering::Acquire) + self.sectors / 8 * eighths
+    /// Whether new appends are refused: 7/8 of the ring above the older slot is used.
+    pub(crate) fn is_short(&self) -> bool {
+        self.used() >= self.sectors / 8 * 7
+    }
+
+    /// lsn up to which appended bytes may reach. What was accepted before [`Self::is_short`] has room above it; the last
+    /// 1/16 is for fences, votes and truncations.
+    pub(crate) fn data_end(&self) -> u64 {
+        self.low.load(Ordering::Acquire) + self.sectors / 16 * 15
     }
 
     /// Everything above the older slot.

@@ -138,10 +138,14 @@ fn checkpoints(engine: &Arc<Engine>) {
             continue;
         }
         seen = last;
-        if engine.failure().is_none()
-            && let Err(failure) = checkpoint::step(engine, false)
-        {
-            engine.poison(failure);
+        if engine.failure().is_some() {
+            continue;
+        }
+        match checkpoint::step(engine, false) {
+            Ok(true) => {}
+            // Nothing was new, or the disk has no room for it: no haste.
+            Ok(false) => std::thread::sleep(FULL_NAP),
+            Err(failure) => drop(engine.poison(failure)),
         }
     }
 }

@@ -127,7 +127,11 @@ async fn read(
         };
         let begun = Request::parse(&frame, caller);
         drop(frame);
-        match begun.and_then(|request| door.begin(request)) {
+        let begun = match begun {
+            Ok(request) => door.begin(request).await,
+            Err(close) => Err(close),
+        };
+        match begun {
             Ok(None) => {}
             Ok(Some(slot)) => {
                 in_flight.fetch_add(1, Ordering::Relaxed);

@@ -132,12 +132,12 @@ impl Door {
     }
 
     /// Begins a request: appends at once, everything else when its turn to answer comes.
-    pub(super) fn begin(&self, request: Request) -> Result<Option<Slot>, Close> {
+    pub(super) async fn begin(&self, request: Request) -> Result<Option<Slot>, Close> {
         let api = request.api;
         let since = self.0.gate.clock.monotonic();
         let is_patient = matches!(api.key, Key::Fetch | Key::JoinGroup | Key::SyncGroup);
         let work = if api.key == Key::Produce {
-            let Some(waiting) = produce::begin(self, &request)? else {
+            let Some(waiting) = produce::begin(self, &request).await? else {
                 self.metrics()
                     .answered(api.place(), std::time::Duration::ZERO);
                 return Ok(None);

@@ -56,9 +56,8 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Registers the handles, under `kafka`.
+    /// Registers the handles.
     pub fn register(&self, registry: &mut Registry) {
-        let registry = registry.sub_registry_with_prefix("kafka");
         registry.register(
             "request_seconds",
             "Time from a request's last byte to its answer, by API; its count is the number of requests",

@@ -6,8 +6,8 @@
 
 use std::time::Duration;
 
-use floe_broker::{Catalog, Pending, ProduceError, ProduceOptions, Produced};
-use floe_model::TopicId;
+use floe_broker::{Pending, ProduceError, ProduceOptions, Produced, Unavailable};
+use floe_model::{TopicId, TopicPartition};
 use floe_wire::ErrorCode;
 use floe_wire::produce::{PartitionData, ProduceRequest, TopicRef};
 use kacrab_protocol::generated::produce_response::{
@@ -64,30 +64,31 @@ impl From<ProduceError> for Refused {
     }
 }
 
-/// Appends all batches of a request. `None` when nothing is to be answered.
-pub(super) fn begin(door: &Door, request: &Request) -> Result<Option<Waiting>, Close> {
+/// How long to wait before a node that is busy is asked again; doubled each time up to the second.
+const BUSY_WAITS: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(32)];
+
+/// Appends all batches of a request. `None` when nothing is to be answered. Waits while the node is busy, so that
+/// nothing more is read from this connection meanwhile: order is kept, and the client slows down.
+pub(super) async fn begin(door: &Door, request: &Request) -> Result<Option<Waiting>, Close> {
     let produce = ProduceRequest::read(&request.body, request.version)
         .map_err(|e| request.undecodable(&e))?;
     let refused = refuse_all(&produce);
-    let catalog = door.broker().catalog();
-    let parts: Vec<_> = produce
-        .partitions
-        .into_iter()
-        .map(|part| {
-            let outcome = match &refused {
-                Some((code, message)) => Err(Refused {
-                    message: Some(message.clone()),
-                    ..Refused::from(*code)
-                }),
-                None => append(door, &catalog, &part),
-            };
-            let outcome = match outcome {
-                Ok(pending) => Part::Pending(pending),
-                Err(refused) => Part::Done(Err(refused)),
-            };
-            (part.topic, part.index, outcome)
-        })
-        .collect();
+    let patience = Duration::from_millis(produce.timeout_ms.max(1) as u64);
+    let mut parts = Vec::with_capacity(produce.partitions.len());
+    for part in produce.partitions {
+        let outcome = match &refused {
+            Some((code, message)) => Err(Refused {
+                message: Some(message.clone()),
+                ..Refused::from(*code)
+            }),
+            None => append(door, &part, patience).await,
+        };
+        let outcome = match outcome {
+            Ok(pending) => Part::Pending(pending),
+            Err(refused) => Part::Done(Err(refused)),
+        };
+        parts.push((part.topic, part.index, outcome));
+    }
     if produce.acks == 0 {
         return match parts
             .into_iter()
@@ -104,7 +105,7 @@ pub(super) fn begin(door: &Door, request: &Request) -> Result<Option<Waiting>, C
         };
     }
     Ok(Some(Waiting {
-        timeout: Duration::from_millis(produce.timeout_ms.max(1) as u64),
+        timeout: patience,
         parts,
     }))
 }
@@ -122,7 +123,28 @@ fn refuse_all(produce: &ProduceRequest) -> Option<(ErrorCode, String)> {
     None
 }
 
-fn append(door: &Door, catalog: &Catalog, part: &PartitionData) -> Result<Pending, Refused> {
+async fn append(
+    door: &Door,
+    part: &PartitionData,
+    mut patience: Duration,
+) -> Result<Pending, Refused> {
+    let [mut wait, longest] = BUSY_WAITS;
+    loop {
+        let address = find(door, part)?;
+        let options = ProduceOptions::default();
+        match door.broker().produce(address, &part.records, options) {
+            Err(ProduceError::Unavailable(Unavailable::Busy { .. })) if patience > wait => {
+                tokio::time::sleep(wait).await;
+                patience -= wait;
+                wait = longest.min(wait * 2);
+            }
+            outcome => return Ok(outcome?),
+        }
+    }
+}
+
+fn find(door: &Door, part: &PartitionData) -> Result<TopicPartition, ErrorCode> {
+    let catalog = door.broker().catalog();
     let topic = match &part.topic {
         TopicRef::Name(_) => catalog
             .topic(part.topic.name())
@@ -131,9 +153,7 @@ fn append(door: &Door, catalog: &Catalog, part: &PartitionData) -> Result<Pendin
             .topic_by_id(TopicId(*id))
             .ok_or(ErrorCode::UnknownTopicId)?,
     };
-    let address = partition(topic, part.index)?;
-    let options = ProduceOptions::default();
-    Ok(door.broker().produce(address, &part.records, options)?)
+    partition(topic, part.index)
 }
 
 impl Waiting {

@@ -42,6 +42,10 @@ pub(crate) async fn on_reader<T: Send + 'static>(
     let (promise, receipt) = promise::<Result<T, ReadError>>();
     let run = Box::new(move |engine: &Engine| promise.resolve(Ok(work(engine))));
     engine.cold.push(ColdJob { run });
+    if engine.is_closing() {
+        // Its threads may have gone before this came.
+        drop(engine.cold.drain());
+    }
     receipt.await.map_err(|_| ReadError::Closed)?
 }
 

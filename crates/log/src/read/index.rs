@@ -34,7 +34,7 @@ pub(crate) struct RunPlace {
 pub(crate) fn runs(
     engine: &Engine,
     partition: TopicPartition,
-    file: &SegmentFile,
+    file: &Arc<SegmentFile>,
     is_fresh: bool,
 ) -> Result<Vec<RunPlace>, Failure> {
     let mut index = file.index.lock();
@@ -178,7 +178,7 @@ impl<'a> Scan<'a> {
     fn new(
         engine: &Engine,
         partition: TopicPartition,
-        file: &'a SegmentFile,
+        file: &'a Arc<SegmentFile>,
     ) -> Result<Self, Failure> {
         let handle = file.handle(engine)?;
         let len = handle

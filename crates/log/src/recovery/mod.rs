@@ -242,6 +242,7 @@ fn engine(
         fill_claim: AtomicU64::new(u64::MAX),
         fill: Mutex::default(),
         evictable: Mutex::new(VecDeque::new()),
+        handles: Mutex::default(),
         is_disk_full: AtomicBool::new(false),
         last_append: AtomicU64::new(0),
         events: OnceLock::new(),
@@ -249,7 +250,7 @@ fn engine(
         groups: AtomicU64::new(0),
         is_closing: AtomicBool::new(false),
         threads: Mutex::new(Vec::new()),
-        _lock: lock,
+        lock: Mutex::new(Some(lock)),
     })
 }
 

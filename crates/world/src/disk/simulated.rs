@@ -420,7 +420,8 @@ impl Handle {
         if writes && !self.options.write {
             return Err(Errno::BADF.into());
         }
-        if self.options.direct {
+        // Reserving room transfers nothing.
+        if self.options.direct && !buffer.is_empty() {
             check_aligned(buffer, offset)?;
         }
         Ok(())

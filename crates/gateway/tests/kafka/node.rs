@@ -1,0 +1,80 @@
+//! A node in this process: its broker on a simulated disk, its Kafka door on a port of the system's choosing.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use floe_broker::{Broker, Settings, World};
+use floe_gateway::kafka::{self, Door};
+use floe_gateway::listen::{self, Gate, Limits, Phase, Stop, Stopper};
+use floe_world::{Pool, clock, disk, random, tasks};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+pub(crate) struct Node {
+    pub(crate) broker: Broker,
+    pub(crate) address: SocketAddr,
+    pub(crate) requests: Pool,
+    stopper: Stopper,
+    accepting: JoinHandle<()>,
+}
+
+/// Limits short enough to be waited for.
+pub(crate) fn short() -> Limits {
+    Limits {
+        first_byte: Duration::from_millis(400),
+        head: Duration::from_millis(300),
+        idle: Duration::from_millis(500),
+        write_stall: Duration::from_millis(300),
+        drain: Duration::from_millis(500),
+        ..Limits::default()
+    }
+}
+
+impl Node {
+    pub(crate) async fn start() -> Self {
+        Self::with(Limits::default(), kafka::Settings::default()).await
+    }
+
+    pub(crate) async fn with(limits: Limits, settings: kafka::Settings) -> Self {
+        let memory = Pool::new(96 << 20);
+        let world = World {
+            disk: Arc::new(disk::Simulated::new(7)),
+            clock: Arc::new(clock::System),
+            random: Arc::new(random::System),
+            memory: memory.clone(),
+        };
+        let mut broker = Settings::new(PathBuf::from("/data"));
+        broker.group_initial_rebalance_delay = Duration::ZERO;
+        let broker = Broker::start(world.clone(), broker, |what| panic!("{what}"))
+            .await
+            .unwrap();
+        let (stopper, stop): (Stopper, Stop) = Stopper::new();
+        let gate = Gate::new(limits, stop, world.clock, listen::Metrics::default());
+        let requests = memory.share(16 << 20);
+        let door = Door::new(
+            broker.clone(),
+            gate.clone(),
+            settings,
+            requests.clone(),
+            kafka::metrics::Metrics::default(),
+        );
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let accepting = tasks::spawn(async move { gate.run(listener, door).await });
+        Self {
+            broker,
+            address,
+            requests,
+            stopper,
+            accepting,
+        }
+    }
+
+    pub(crate) async fn stop(self) {
+        self.stopper.advance(Phase::Draining);
+        self.accepting.await.unwrap();
+        self.broker.stop().await;
+    }
+}
