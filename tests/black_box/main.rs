@@ -12,6 +12,7 @@ mod crash;
 mod groups;
 mod hostile;
 mod http_door;
+mod http_page;
 mod offsets;
 mod records;
 mod start;

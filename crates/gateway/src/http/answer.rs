@@ -42,7 +42,7 @@ impl Pages {
     /// How large an answer may become at the moment, at most `most`.
     pub(crate) fn room(pool: &Pool, most: usize) -> usize {
         let free = pool.limit().saturating_sub(pool.used());
-        (free / 8).clamp(PIECE_BYTES, most.max(PIECE_BYTES))
+        (free / 16).clamp(PIECE_BYTES, most.max(PIECE_BYTES))
     }
 
     /// Bytes so far.

@@ -149,6 +149,16 @@ pub(crate) async fn piece(pool: &Pool, len: usize) -> Result<Buffer, Problem> {
     if let Some(piece) = pool.try_get(len) {
         return Ok(piece);
     }
+    // A piece is the next power of two, at most twice as large.
+    if len > pool.limit() / 2 {
+        return Err(Problem::later(
+            format!(
+                "the memory budget has {} bytes for requests, {len} are needed; send less, or raise the memory limit",
+                pool.limit()
+            ),
+            60,
+        ));
+    }
     tokio::time::timeout(MEMORY_WAIT, pool.get(len))
         .await
         .map_err(|_| {
@@ -352,9 +362,9 @@ mod tests {
     #[tokio::test]
     async fn without_memory_a_body_is_refused_after_a_wait_and_holds_nothing() {
         let mut bounds = bounds(4096);
-        bounds.pool = Pool::new(4096);
+        bounds.pool = Pool::new(8192);
         bounds.time = Duration::from_secs(20);
-        let held = bounds.pool.try_get(4096).unwrap();
+        let held = bounds.pool.try_get(8192).unwrap();
         let none = HeaderMap::new();
         let waiting = read(&none, vec![1; 10].into(), &bounds);
         let freed = async {

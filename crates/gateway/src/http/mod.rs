@@ -50,8 +50,10 @@ pub use problem::Problem;
 const WAIT_MAX: Duration = Duration::from_mins(1);
 /// Most bytes of records in one answer, unless a single record is larger.
 const ANSWER_BYTES_MAX: usize = 1024 * 1024;
-/// Part of the node's buffers that bodies and answers may take.
-const MEMORY_SHARE: usize = 8;
+/// Part of the node's buffers that request bodies may take: answers that nobody reads cannot keep producers out.
+const BODIES_SHARE: usize = 16;
+/// Part of the node's buffers that answers may take.
+const ANSWERS_SHARE: usize = 8;
 
 /// What the door is set to.
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +77,8 @@ pub(crate) struct Api {
     broker: Broker,
     gate: Gate,
     settings: Settings,
-    memory: Pool,
+    bodies: Pool,
+    answers: Pool,
     metrics: Metrics,
     gatherer: produce::Gatherer,
     turns: produce::Turns,
@@ -88,7 +91,8 @@ impl Door {
     pub fn new(broker: Broker, gate: Gate, settings: Settings, metrics: Metrics) -> Self {
         let buffers = &broker.world().memory;
         let api = Api {
-            memory: buffers.share(buffers.limit() / MEMORY_SHARE),
+            bodies: buffers.share(buffers.limit() / BODIES_SHARE),
+            answers: buffers.share(buffers.limit() / ANSWERS_SHARE),
             broker,
             gate,
             settings,

@@ -51,7 +51,7 @@ pub(crate) async fn create(
     body: Body,
 ) -> Answered {
     Query::parse(query.as_deref(), &[])?;
-    let bounds = Bounds::new(BODY_BYTES_MAX, &api.gate.limits, api.memory.clone());
+    let bounds = Bounds::new(BODY_BYTES_MAX, &api.gate.limits, api.bodies.clone());
     let body = body::read_any(&headers, body, &bounds).await?;
     let wish: Wish = if body.is_empty() {
         Wish::default()

@@ -12,6 +12,8 @@ use floe_world::Clock;
 
 use super::Limits;
 
+/// After this long without a request a connection counts as quiet.
+const QUIET: Duration = Duration::from_secs(2);
 /// Marks "not now" among the times.
 const NEVER: u64 = u64::MAX;
 
@@ -38,6 +40,7 @@ pub struct Activity {
     head_since: AtomicU64,
     idle_since: AtomicU64,
     blocked_since: AtomicU64,
+    unflushed: AtomicBool,
     broken: AtomicBool,
 }
 
@@ -62,6 +65,7 @@ impl Activity {
             head_since: AtomicU64::new(NEVER),
             idle_since: AtomicU64::new(0),
             blocked_since: AtomicU64::new(NEVER),
+            unflushed: AtomicBool::new(false),
             broken: AtomicBool::new(false),
         }
     }
@@ -114,7 +118,28 @@ impl Activity {
     /// A request's answer has been handed over whole, or given up.
     pub fn request_ended(&self) {
         self.idle_since.store(self.now(), Relaxed);
+        self.unflushed.store(true, Relaxed);
         self.requests.fetch_sub(1, Relaxed);
+    }
+
+    /// All that was handed over has gone to the kernel.
+    pub fn flushed(&self) {
+        self.unflushed.store(false, Relaxed);
+    }
+
+    /// Whether an answer is owed or not all of it with the kernel.
+    pub fn is_answering(&self) -> bool {
+        self.requests.load(Relaxed) > 0 || self.unflushed.load(Relaxed)
+    }
+
+    /// Whether nothing has been asked or answered for a moment.
+    pub fn is_quiet(&self) -> bool {
+        let quiet_since = self.idle_since.load(Relaxed);
+        self.requests.load(Relaxed) == 0
+            && self.head_since.load(Relaxed) == NEVER
+            && self.blocked_since.load(Relaxed) == NEVER
+            && self.any_read.load(Relaxed)
+            && self.now() >= quiet_since + QUIET.as_millis() as u64
     }
 
     /// How long until the next look, or what is overdue.
@@ -141,7 +166,7 @@ impl Activity {
             return Ok(wait.min(left(head, limits.head, Overdue::Head)?));
         }
         let idle = left(self.idle_since.load(Relaxed), limits.idle, Overdue::Idle)?;
-        Ok(wait.min(idle).min(limits.head))
+        Ok(wait.min(idle).min(limits.head).min(QUIET))
     }
 }
 
@@ -202,6 +227,21 @@ mod tests {
         assert_eq!(activity.next(&limits), Err(Overdue::Write));
         activity.write(false);
         assert!(activity.next(&limits).is_ok());
+    }
+
+    #[test]
+    fn a_connection_is_quiet_a_moment_after_its_last_answer_and_not_within_a_head() {
+        let (clock, activity, _) = subject();
+        activity.read(b"GET");
+        clock.advance(QUIET);
+        assert!(!activity.is_quiet());
+        activity.request_began();
+        clock.advance(QUIET);
+        assert!(!activity.is_quiet());
+        activity.request_ended();
+        assert!(!activity.is_quiet());
+        clock.advance(QUIET);
+        assert!(activity.is_quiet());
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! One accepted connection, as requests on it and consumers bound to it know it.
 
+use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 
+use socket2::SockRef;
 use tokio::net::TcpStream;
 
 use super::activity::Activity;
@@ -25,13 +27,19 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Whether what was sent last may not have arrived: the connection failed, was reset, or an answer was given up.
-    /// Asks the socket itself, so a reset counts from the moment the kernel knows of it.
+    /// Whether what was sent last may not have arrived: the connection failed, was reset, an answer was given up, or
+    /// the caller hung up before all of it was sent. Asks the socket itself, so a reset or an end counts from the
+    /// moment the kernel knows of it.
     pub fn is_broken(&self) -> bool {
-        if let Some(stream) = self.stream.upgrade()
-            && !matches!(stream.take_error(), Ok(None))
-        {
-            self.activity.set_broken();
+        if let Some(stream) = self.stream.upgrade() {
+            let socket = SockRef::from(&*stream);
+            let mut byte = [MaybeUninit::uninit()];
+            let has_failed = !matches!(socket.take_error(), Ok(None));
+            if has_failed
+                || (self.activity.is_answering() && matches!(socket.peek(&mut byte), Ok(0)))
+            {
+                self.activity.set_broken();
+            }
         }
         self.activity.is_broken()
     }

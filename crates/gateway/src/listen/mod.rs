@@ -9,6 +9,7 @@ mod connection;
 mod limits;
 mod metrics;
 mod protocol;
+mod request;
 mod socket;
 mod stop;
 #[cfg(test)]

@@ -1,25 +1,23 @@
 //! HTTP/1.1 and HTTP/2 with prior knowledge on one accepted connection.
 //!
-//! Guarantees: nothing is allocated for a connection before its first byte; heads, idle time and answers that are not
-//! taken are bounded by [`super::Limits`]; a stop ends idle connections at once and the others when their request
-//! ends or the drain time passes. Routing belongs to the service given.
+//! Guarantees: a connection that has not spoken yet, or has been quiet for a moment, costs its socket and little else;
+//! heads, idle time and answers that are not taken are bounded by [`super::Limits`]; a stop ends idle connections at
+//! once and the others when their request ends or the drain time passes. Routing belongs to the router given.
 
-use std::convert::Infallible;
-use std::pin::{Pin, pin};
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::time::Duration;
 
-use axum::body::{Body, Bytes, HttpBody};
-use hyper::body::{Frame, Incoming, SizeHint};
-use hyper::{Request, Response};
+use hyper::server::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
-use tower::Service;
+use tokio::io::AsyncWriteExt;
 
 use super::accept::{Accepted, Gate, Serve};
 use super::activity::{Activity, Overdue};
 use super::connection::Connection;
-use super::socket::Socket;
+use super::request::Tracked;
+use super::socket::{Socket, Version};
 use super::stop::Phase;
 
 /// HTTP/2: bytes of a request body that may be under way unread.
@@ -30,6 +28,8 @@ const CONNECTION_WINDOW: u32 = 512 * 1024;
 const SEND_BUFFER: usize = 64 * 1024;
 /// HTTP/2: streams reset by the caller that still wait for their task (CVE-2023-44487).
 const RESETS: usize = 32;
+/// Fields of one head.
+const FIELDS: usize = 100;
 
 const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\n\
 Content-Type: application/problem+json\r\nContent-Length: 143\r\n\r\n\
@@ -54,17 +54,84 @@ impl<H: Fn(&Connection) + Clone + Send + Sync + 'static> Http<H> {
         }
     }
 
-    async fn drive(&self, accepted: &Accepted) {
-        let activity = Arc::clone(&accepted.connection.activity);
-        let mut builder = auto::Builder::new(TokioExecutor::new());
+    /// Waits for the caller to say something; `None` when it does not within `limit`, or the node stops.
+    async fn listen(
+        &self,
+        accepted: &Accepted,
+        socket: &mut Socket,
+        limit: Duration,
+    ) -> Option<Version> {
+        let first_words = async {
+            tokio::time::timeout(limit, accepted.stream.readable())
+                .await
+                .ok()?
+                .ok()?;
+            let head = self.gate.limits.head;
+            tokio::time::timeout(head, socket.sniff()).await.ok()?
+        };
+        tokio::select! {
+            () = self.gate.stop.reached(Phase::Draining) => None,
+            version = first_words => version,
+        }
+    }
+
+    /// HTTP/1.1 until the connection ends, or falls quiet: then the socket is given back, so that a connection kept
+    /// alive for later costs no buffers.
+    async fn http1(&self, accepted: &Accepted, socket: Socket) -> Option<Socket> {
+        let activity = &accepted.connection.activity;
         let limits = &self.gate.limits;
-        builder
-            .http1()
+        let mut connection = http1::Builder::new()
             .header_read_timeout(None)
             .max_buf_size(limits.head_bytes.max(8192))
-            .max_headers(100);
-        builder
-            .http2()
+            .max_headers(FIELDS)
+            .serve_connection(TokioIo::new(socket), self.tracked(accepted));
+        let mut watch = pin!(self.watch(activity, true));
+        let mut draining = pin!(self.gate.stop.reached(Phase::Draining));
+        let mut cut = pin!(self.cut());
+        let (mut is_quiet, mut is_draining) = (false, false);
+        let outcome = loop {
+            tokio::select! {
+                outcome = poll_fn(|cx| connection.poll_without_shutdown(cx)) => break outcome,
+                () = &mut draining, if !is_draining => {
+                    is_draining = true;
+                    Pin::new(&mut connection).graceful_shutdown();
+                }
+                () = &mut cut => {
+                    activity.set_broken();
+                    return None;
+                }
+                found = &mut watch, if !is_quiet => {
+                    if let Some(why) = found {
+                        self.overdue(accepted, why);
+                        return None;
+                    }
+                    is_quiet = true;
+                    Pin::new(&mut connection).graceful_shutdown();
+                }
+            }
+        };
+        let parts = connection.into_parts();
+        let mut socket = parts.io.into_inner();
+        if outcome.is_err() {
+            activity.set_broken();
+        } else if is_quiet && !is_draining {
+            socket.put_back(&parts.read_buf);
+            return Some(socket);
+        }
+        tokio::select! {
+            () = self.gate.stop.reached(Phase::Draining) => {}
+            ended = socket.shutdown() => if ended.is_err() {
+                activity.set_broken();
+            },
+        }
+        None
+    }
+
+    /// HTTP/2 until the connection ends.
+    async fn http2(&self, accepted: &Accepted, socket: Socket) {
+        let activity = &accepted.connection.activity;
+        let limits = &self.gate.limits;
+        let connection = http2::Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
             .initial_stream_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW)
@@ -73,31 +140,16 @@ impl<H: Fn(&Connection) + Clone + Send + Sync + 'static> Http<H> {
             .max_header_list_size(limits.head_bytes as u32)
             .max_pending_accept_reset_streams(RESETS)
             .keep_alive_interval(limits.idle / 4)
-            .keep_alive_timeout(limits.head);
-        let socket = Socket::new(
-            Arc::clone(&accepted.stream),
-            Arc::clone(&activity),
-            self.gate.stop.clone(),
-        );
-        let service = Tracked {
-            router: self.router.clone(),
-            connection: Arc::clone(&accepted.connection),
-        };
-        let mut work = pin!(builder.serve_connection(TokioIo::new(socket), service));
+            .keep_alive_timeout(limits.head)
+            .serve_connection(TokioIo::new(socket), self.tracked(accepted));
+        let mut connection = pin!(connection);
+        let mut watch = pin!(self.watch(activity, false));
         let mut draining = pin!(self.gate.stop.reached(Phase::Draining));
+        let mut cut = pin!(self.cut());
         let mut is_draining = false;
-        let cut = async {
-            self.gate.stop.reached(Phase::Draining).await;
-            tokio::select! {
-                () = tokio::time::sleep(limits.drain) => {}
-                () = self.gate.stop.reached(Phase::Stopped) => {}
-            }
-        };
-        let mut cut = pin!(cut);
-        let mut overdue = pin!(watch(&activity, &self.gate));
         loop {
             tokio::select! {
-                outcome = &mut work => {
+                outcome = &mut connection => {
                     if outcome.is_err() {
                         activity.set_broken();
                     }
@@ -105,121 +157,82 @@ impl<H: Fn(&Connection) + Clone + Send + Sync + 'static> Http<H> {
                 }
                 () = &mut draining, if !is_draining => {
                     is_draining = true;
-                    work.as_mut().graceful_shutdown();
+                    connection.as_mut().graceful_shutdown();
                 }
                 () = &mut cut => {
                     activity.set_broken();
                     return;
                 }
-                why = &mut overdue => {
-                    self.gate.metrics.overdue.inc();
-                    tracing::debug!(peer = %accepted.connection.peer, ?why, "connection closed");
-                    if why == Overdue::Write {
-                        activity.set_broken();
+                found = &mut watch => {
+                    if let Some(why) = found {
+                        self.overdue(accepted, why);
                     }
                     return;
                 }
             }
         }
     }
+
+    fn tracked(&self, accepted: &Accepted) -> Tracked {
+        Tracked {
+            router: self.router.clone(),
+            connection: Arc::clone(&accepted.connection),
+        }
+    }
+
+    /// Ends when something is overdue, or with `None` when the connection has fallen quiet, if that is of interest.
+    async fn watch(&self, activity: &Activity, or_quiet: bool) -> Option<Overdue> {
+        loop {
+            if or_quiet && activity.is_quiet() {
+                return None;
+            }
+            match activity.next(&self.gate.limits) {
+                Ok(wait) => tokio::time::sleep(wait).await,
+                Err(why) => return Some(why),
+            }
+        }
+    }
+
+    /// Ends when nothing is waited for any more.
+    async fn cut(&self) {
+        self.gate.stop.reached(Phase::Draining).await;
+        tokio::select! {
+            () = tokio::time::sleep(self.gate.limits.drain) => {}
+            () = self.gate.stop.reached(Phase::Stopped) => {}
+        }
+    }
+
+    fn overdue(&self, accepted: &Accepted, why: Overdue) {
+        self.gate.metrics.overdue.inc();
+        tracing::debug!(peer = %accepted.connection.peer, ?why, "connection closed");
+        if why == Overdue::Write {
+            accepted.connection.activity.set_broken();
+        }
+    }
 }
 
 impl<H: Fn(&Connection) + Clone + Send + Sync + 'static> Serve for Http<H> {
     async fn serve(&self, accepted: Accepted) {
-        let limits = &self.gate.limits;
-        let began = tokio::select! {
-            () = self.gate.stop.reached(Phase::Draining) => false,
-            first = tokio::time::timeout(limits.first_byte, accepted.stream.readable()) => {
-                matches!(first, Ok(Ok(())))
+        let activity = Arc::clone(&accepted.connection.activity);
+        let stop = self.gate.stop.clone();
+        let mut socket = Socket::new(Arc::clone(&accepted.stream), activity, stop);
+        let mut limit = self.gate.limits.first_byte;
+        // Boxed: between its conversations a connection holds none of their state.
+        while let Some(version) = self.listen(&accepted, &mut socket, limit).await {
+            limit = self.gate.limits.idle;
+            if version == Version::Two {
+                Box::pin(self.http2(&accepted, socket)).await;
+                break;
             }
-        };
-        if began {
-            // Boxed: an idle connection that has not spoken yet costs its socket and little else.
-            Box::pin(self.drive(&accepted)).await;
+            match Box::pin(self.http1(&accepted, socket)).await {
+                Some(quiet) => socket = quiet,
+                None => break,
+            }
         }
         (self.on_end)(&accepted.connection);
     }
 
     fn full(&self) -> &'static [u8] {
         FULL
-    }
-}
-
-async fn watch(activity: &Activity, gate: &Gate) -> Overdue {
-    loop {
-        match activity.next(&gate.limits) {
-            Ok(wait) => tokio::time::sleep(wait).await,
-            Err(why) => return why,
-        }
-    }
-}
-
-/// Marks requests with their connection, and the connection with its requests.
-struct Tracked {
-    router: axum::Router,
-    connection: Arc<Connection>,
-}
-
-impl hyper::service::Service<Request<Incoming>> for Tracked {
-    type Response = Response<Answer>;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
-
-    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
-        request
-            .extensions_mut()
-            .insert(Arc::clone(&self.connection));
-        let flight = InFlight::begin(Arc::clone(&self.connection.activity));
-        // A router is always ready (axum's own promise for `Router`).
-        let answer = self.router.clone().call(request);
-        Box::pin(async move {
-            let answer = answer.await?;
-            Ok(answer.map(|body| Answer {
-                body,
-                _flight: flight,
-            }))
-        })
-    }
-}
-
-/// Counts one request in flight until it is dropped.
-struct InFlight(Arc<Activity>);
-
-impl InFlight {
-    fn begin(activity: Arc<Activity>) -> Self {
-        activity.request_began();
-        Self(activity)
-    }
-}
-
-impl Drop for InFlight {
-    fn drop(&mut self) {
-        self.0.request_ended();
-    }
-}
-
-/// A body that keeps its request in flight until it has been handed over.
-pub(crate) struct Answer {
-    body: Body,
-    _flight: InFlight,
-}
-
-impl HttpBody for Answer {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }

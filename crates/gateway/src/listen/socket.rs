@@ -4,7 +4,7 @@
 //! for a bounded time and a bounded number of bytes, what the caller still sends: a close with unread bytes is a
 //! reset, and a reset can destroy an answer on its way (RFC 9112, 9.6).
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::net::Shutdown;
 use std::pin::Pin;
@@ -20,6 +20,8 @@ use tokio::time::Sleep;
 use super::activity::Activity;
 use super::stop::{Phase, Stop};
 
+/// What HTTP/2 with prior knowledge begins with (RFC 9113, 3.4), as far as no HTTP/1.1 request does.
+const PREFACE: &[u8] = b"PRI";
 /// Longest wait for the caller's own end after ours.
 const LINGER: Duration = Duration::from_secs(2);
 /// Most bytes taken in meanwhile.
@@ -28,9 +30,20 @@ const LINGER_BYTES: usize = 8 * 1024 * 1024;
 /// See the file's head. The stream is shared so that [`super::Connection`] can ask it for errors at any moment.
 pub(crate) struct Socket {
     stream: Arc<TcpStream>,
+    /// Bytes taken from the stream that still count as unread.
+    ahead: Vec<u8>,
     activity: Arc<Activity>,
     stop: Stop,
     closing: Option<Closing>,
+}
+
+/// Which HTTP is spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Version {
+    /// HTTP/1.0 or 1.1.
+    One,
+    /// HTTP/2.
+    Two,
 }
 
 struct Closing {
@@ -42,10 +55,39 @@ impl Socket {
     pub(crate) fn new(stream: Arc<TcpStream>, activity: Arc<Activity>, stop: Stop) -> Self {
         Self {
             stream,
+            ahead: Vec::new(),
             activity,
             stop,
             closing: None,
         }
+    }
+
+    /// Which HTTP the caller speaks, told from its first bytes, which stay unread; `None` when it is gone.
+    pub(crate) async fn sniff(&mut self) -> Option<Version> {
+        loop {
+            if self.ahead.starts_with(PREFACE) {
+                return Some(Version::Two);
+            }
+            if !PREFACE.starts_with(&self.ahead) {
+                return Some(Version::One);
+            }
+            let mut bytes = [0; PREFACE.len()];
+            let missing = PREFACE.len() - self.ahead.len();
+            let count = poll_fn(|cx| self.poll_take(cx, &mut bytes[..missing])).await;
+            match count {
+                Ok(0) => return None,
+                Ok(count) => self.ahead.extend_from_slice(&bytes[..count]),
+                Err(_) => {
+                    self.activity.set_broken();
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// Gives bytes back that were read too far.
+    pub(crate) fn put_back(&mut self, bytes: &[u8]) {
+        self.ahead.splice(..0, bytes.iter().copied());
     }
 
     fn poll_take(&self, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
@@ -85,10 +127,17 @@ impl Socket {
 
 impl AsyncRead for Socket {
     fn poll_read(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if !self.ahead.is_empty() {
+            let count = self.ahead.len().min(buffer.remaining());
+            let ahead: Vec<u8> = self.ahead.drain(..count).collect();
+            self.activity.read(&ahead);
+            buffer.put_slice(&ahead);
+            return Poll::Ready(Ok(()));
+        }
         let room = buffer.initialize_unfilled();
         match ready!(self.poll_take(cx, room)) {
             Ok(count) => {
@@ -127,7 +176,9 @@ impl AsyncWrite for Socket {
         true
     }
 
+    /// Called by hyper when its own buffers are empty.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.activity.flushed();
         Poll::Ready(Ok(()))
     }
 

@@ -250,3 +250,30 @@ async fn http2_with_prior_knowledge_shares_the_port_and_its_requests_the_connect
     }
     assert_eq!(door.gate.metrics.open.get(), 1);
 }
+
+#[tokio::test]
+async fn a_connection_that_fell_quiet_goes_on_where_it_was_half_a_head_included() {
+    let door = door(Limits::default()).await;
+    let mut caller = door.call().await;
+    let mut answer = [0; 512];
+    // The second head has begun when the first request is answered.
+    caller
+        .write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HT")
+        .await
+        .unwrap();
+    assert!(caller.read(&mut answer).await.unwrap() > 0);
+    tokio::time::sleep(Duration::from_millis(2500)).await;
+    for rest in [
+        &b"TP/1.1\r\nHost: x\r\n\r\n"[..],
+        b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+    ] {
+        caller.write_all(rest).await.unwrap();
+        let count = caller.read(&mut answer).await.unwrap();
+        let text = String::from_utf8_lossy(&answer[..count]).into_owned();
+        assert!(
+            text.starts_with("HTTP/1.1 200") && text.ends_with("hello"),
+            "{text}"
+        );
+    }
+    assert_eq!(door.gate.metrics.open.get(), 1);
+}

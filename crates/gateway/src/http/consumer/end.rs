@@ -6,10 +6,9 @@ use axum::Extension;
 use axum::extract::RawQuery;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
-use floe_groups::assigned::Caller;
 
 use super::super::problem::Problem;
-use super::super::{Answered, Api, State, node};
+use super::super::{Answered, State, node};
 use super::{caller, parse};
 use crate::listen::Connection;
 
@@ -21,6 +20,7 @@ pub(crate) async fn commit(
 ) -> Answered {
     let query = parse(query.as_deref())?;
     let caller = caller(&query, &connection)?;
+    api.deliveries.take_back(api.broker.groups(), &caller);
     api.broker.groups().commit_delivered(&caller).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
@@ -38,14 +38,7 @@ pub(crate) async fn goodbye(
         Some("false") => false,
         Some(other) => return Err(Problem::parameter("commit", other, "true or false")),
     };
-    take_back_if_lost(&api, &caller);
+    api.deliveries.take_back(api.broker.groups(), &caller);
     api.broker.groups().goodbye(&caller, commit).await?;
     Ok(node::text("OK"))
-}
-
-/// A chunk whose answer was lost is not one the consumer has had.
-pub(super) fn take_back_if_lost(api: &Api, caller: &Caller) {
-    if let Some(lost) = api.deliveries.lost(caller) {
-        api.broker.groups().delivery_lost(caller, lost);
-    }
 }

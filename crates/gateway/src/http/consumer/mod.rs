@@ -55,11 +55,6 @@ fn caller(query: &Query, connection: &Connection) -> Result<Caller, Problem> {
 /// A connection has ended: answers on it that may not have arrived are taken back, and its own consumer leaves.
 pub(crate) fn connection_ended(api: &Arc<Api>, connection: &Connection) {
     let groups = api.broker.groups();
-    let delivered = api.deliveries.ended(connection);
-    if connection.is_broken() {
-        for (caller, delivery) in delivered {
-            groups.delivery_lost(&caller, delivery);
-        }
-    }
+    api.deliveries.ended(groups, connection);
     groups.connection_closed(bound(connection));
 }

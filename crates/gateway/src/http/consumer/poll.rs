@@ -21,7 +21,6 @@ use super::super::answer::{Pages, Watch};
 use super::super::problem::Problem;
 use super::super::query::Query;
 use super::super::{ANSWER_BYTES_MAX, Answered, Api, State, WAIT_MAX, media};
-use super::end::take_back_if_lost;
 use super::{caller, parse};
 use crate::listen::{Connection, Phase};
 
@@ -39,12 +38,13 @@ pub(crate) async fn poll(
     let caller = caller(&query, &connection)?;
     let wait = query.duration("wait", WAIT_MAX)?.unwrap_or_default();
     let received = received(&query)?;
-    take_back_if_lost(&api, &caller);
     let form = media::wanted(&headers, OFFERED).unwrap_or(media::CONSUMER_MESSAGE);
     // The memory comes first: once records are delivered nothing may fail any more.
-    let pages = Pages::begin(&api.memory).await?;
-    let room = Pages::room(&api.memory, ANSWER_BYTES_MAX);
-    let polled = api.broker.groups().poll(&caller, received, wait, room);
+    let pages = Pages::begin(&api.answers).await?;
+    let room = Pages::room(&api.answers, ANSWER_BYTES_MAX);
+    let groups = api.broker.groups();
+    let polled = groups.poll(&caller, received, wait, room);
+    let polled = api.deliveries.poll(groups, &caller, &connection, polled);
     let polled = tokio::select! {
         polled = polled => polled?,
         () = api.gate.stop.reached(Phase::Draining), if !wait.is_zero() => return Ok(nothing(1)),
@@ -60,7 +60,6 @@ pub(crate) async fn poll(
         token,
         is_given: false,
     };
-    api.deliveries.sent(&delivery.caller, token, &connection);
     answer(&api, form, pages, &chunks, delivery)
 }
 

@@ -38,7 +38,7 @@ pub(crate) async fn register(
     let registration = if query.text("consumerId")?.is_some() || !query.texts("topic")?.is_empty() {
         from_query(&query)?
     } else {
-        let bounds = Bounds::new(BODY_BYTES_MAX, &api.gate.limits, api.memory.clone());
+        let bounds = Bounds::new(BODY_BYTES_MAX, &api.gate.limits, api.bodies.clone());
         let body = body::read_any(&headers, body, &bounds).await?;
         if body.is_empty() {
             return Err(missing());

@@ -55,7 +55,7 @@ pub(crate) async fn read(
     };
     let partition = partition(&api, &name, index)?;
     let from = start(&api, &query, partition).await?;
-    let room = Pages::room(&api.memory, ANSWER_BYTES_MAX);
+    let room = Pages::room(&api.answers, ANSWER_BYTES_MAX);
     let fetch = api.broker.fetch(Fetch {
         parts: vec![FetchPart {
             partition,
@@ -148,7 +148,7 @@ async fn answer(
     room: usize,
     form: Form,
 ) -> Answered {
-    let mut pages = Pages::begin(&api.memory).await?;
+    let mut pages = Pages::begin(&api.answers).await?;
     let mut line = Vec::new();
     let mut count = 0;
     let mut next = from;
