@@ -47,9 +47,10 @@ fn json(node: &Node, arguments: &[&str]) -> Value {
 #[test]
 fn records_go_in_and_come_out_from_a_terminal() {
     let node = Node::start();
-    let input: String = (0..5000)
-        .map(|n| format!("{{\"place\":\"p{}\",\"n\":{n}}}\n", n % 17))
+    let lines: Vec<String> = (0..5000)
+        .map(|n| format!("{{\"place\":\"p{}\",\"n\":{n}}}", n % 17))
         .collect();
+    let input = lines.join("\n");
     ok(
         &node,
         &["topic", "create", "events", "--partitions", "3"],
