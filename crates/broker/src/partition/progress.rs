@@ -97,10 +97,13 @@ impl Progress {
         context: &mut Context<'_>,
     ) -> Poll<Result<(), Ended>> {
         if self.committed() >= target {
+            // The sweep that moved it there takes the place away.
+            *ticket = None;
             return Poll::Ready(Ok(()));
         }
         let mut state = self.state.lock();
         if self.committed() >= target {
+            *ticket = None;
             return Poll::Ready(Ok(()));
         }
         if let Some(ended) = state.ended {

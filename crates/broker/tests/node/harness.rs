@@ -1,7 +1,7 @@
 //! A broker, the world it lives in, and short words for what the tests do with it.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -21,16 +21,25 @@ pub(crate) const START: i64 = 1_700_000_000_000;
 pub(crate) struct Outside {
     pub(crate) disk: disk::Simulated,
     pub(crate) clock: Arc<clock::Manual>,
+    random: Arc<random::Seeded>,
+    /// What the broker said when a write failed.
+    pub(crate) failures: Arc<Mutex<Vec<String>>>,
     pub(crate) settings: Settings,
 }
 
 impl Outside {
     pub(crate) fn new() -> Self {
+        Self::seeded(7)
+    }
+
+    pub(crate) fn seeded(seed: u64) -> Self {
         let mut settings = Settings::new(PathBuf::from("/data"));
         settings.log.ring_bytes = 64 << 20;
         Self {
-            disk: disk::Simulated::new(7),
+            disk: disk::Simulated::new(seed),
             clock: Arc::new(clock::Manual::at(Timestamp(START))),
+            random: Arc::new(random::Seeded::new(seed)),
+            failures: Arc::default(),
             settings,
         }
     }
@@ -43,10 +52,12 @@ impl Outside {
         let world = World {
             disk: Arc::new(self.disk.clone()),
             clock: Arc::clone(&self.clock) as _,
-            random: Arc::new(random::Seeded::new(u64::from(std::process::id()))),
+            random: Arc::clone(&self.random) as _,
             memory: Pool::new(128 << 20),
         };
-        let broker = Broker::start(world, self.settings.clone(), |_| {}).await?;
+        let failures = Arc::clone(&self.failures);
+        let told = move |what: &str| failures.lock().unwrap().push(what.to_owned());
+        let broker = Broker::start(world, self.settings.clone(), told).await?;
         Ok(Node(broker))
     }
 }
