@@ -21,3 +21,6 @@ pub use settings::Settings;
 
 /// Longest group id, in bytes.
 pub const GROUP_ID_BYTES_MAX: usize = 4096;
+
+/// What a member takes in memory beside what it brings, about.
+const MEMBER_BYTES: usize = 512;

@@ -175,8 +175,8 @@ impl Inner {
             metadata: new.metadata,
             committed_at: self.node.world.clock.now(),
         });
-        let bytes = state.table.bytes() + key.len() + value.len();
-        if bytes > self.bytes_per_shard && state.table.get(&key).is_none() {
+        let has_room = self.usage.has_room_for_position(key.len() + value.len());
+        if !has_room && state.table.get(&key).is_none() {
             return Err(CommitRefusal::TooMany);
         }
         Ok((key, Some(value)))

@@ -25,7 +25,7 @@ impl Groups {
         inner.check_elsewhere(&registration)?;
         let is_there = {
             let mut state = shard.lock();
-            state.check_register(inner, &registration)?
+            state.check_register(&registration)?
         };
         if !is_there && registration.on_new_group == OnNewGroup::Latest {
             inner.fix_positions(shard, &registration).await?;
@@ -33,7 +33,7 @@ impl Groups {
         let nonce = inner.node.world.random.next_u64();
         let (is_there, nonce) = {
             let mut state = shard.lock();
-            let machine = state.assigned_or_new(&registration.group, inner.groups_per_shard)?;
+            let machine = state.assigned_or_new(&registration.group)?;
             let result = machine.register(inner.now(), &registration, nonce);
             let member = machine.member(&registration.consumer);
             let nonce = member.map_or(nonce, |member| member.registration);
@@ -240,13 +240,11 @@ pub(super) fn ends(delivery: &Delivery) -> Vec<(TopicPartition, Offset)> {
 }
 
 impl State {
-    fn check_register(
-        &mut self,
-        inner: &Inner,
-        registration: &Registration,
-    ) -> Result<bool, Refusal> {
+    fn check_register(&mut self, registration: &Registration) -> Result<bool, Refusal> {
+        let topics = registration.topics.iter();
+        self.check_room(topics.map(|topic| topic.as_str().len()).sum())?;
         let result = self
-            .assigned_or_new(&registration.group, inner.groups_per_shard)
+            .assigned_or_new(&registration.group)
             .and_then(|machine| machine.check_register(registration));
         self.settle(&registration.group);
         result

@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 
 use super::shard::Shard;
 use super::snapshots::{self, Keeper};
+use super::usage::Usage;
 use super::{Groups, Inner, directory::Directory, row, store, timer};
 use crate::node::Node;
 use crate::{Fetch, FetchError, FetchPart, Isolation, OffsetSpec, StartError};
@@ -28,21 +29,32 @@ impl Groups {
             .await
             .map_err(|error| failed(&node, "making the topic of group positions", error))?;
         let settings = Arc::new(settings(&node));
+        let count = topic.partitions.len();
+        let groups_max = settings.groups_max.div_ceil(count);
+        let usage = Arc::new(Usage::new(node.world.memory.limit()));
         let mut shards = Vec::new();
         let mut appliers = Vec::new();
         for partition in &topic.partitions {
             let address = topic.address(partition.index);
             let (table, keeper) = load(&node, address).await?;
             let (sender, writes) = mpsc::channel(store::WRITES_MAX);
-            let shard = Arc::new(Shard::new(address, Arc::clone(&settings), table, sender));
+            usage.positions_changed(0, table.bytes());
+            let shard = Arc::new(Shard::new(
+                address,
+                Arc::clone(&settings),
+                Arc::clone(&usage),
+                groups_max,
+                table,
+                sender,
+            ));
             shards.push(Arc::clone(&shard));
-            let applier = store::apply(Arc::clone(&node), shard, writes, keeper);
+            let applier =
+                store::apply(Arc::clone(&node), shard, Arc::clone(&usage), writes, keeper);
             appliers.push(tasks::spawn(applier));
         }
         let groups = Self(Arc::new(Inner {
-            groups_per_shard: settings.groups_max.div_ceil(shards.len()),
-            bytes_per_shard: super::POSITION_BYTES_MAX / shards.len(),
             shards,
+            usage,
             settings,
             directory: parking_lot::Mutex::new(Directory::default()),
             appliers: parking_lot::Mutex::new(appliers),

@@ -22,8 +22,9 @@ impl Groups {
             if !is_new && state.classic(group).is_none() && !state.groups.contains_key(group) {
                 return Err(Refusal::UnknownMember);
             }
+            state.check_room(join.bytes())?;
             let (ticket, receiver) = state.join_ticket();
-            match state.classic_or_new(group, inner.groups_per_shard) {
+            match state.classic_or_new(group) {
                 Ok(machine) => machine.join(inner.now(), ticket, &join, &fresh),
                 Err(refusal) => {
                     state.abandon(inner.now(), group, ticket);
@@ -44,6 +45,7 @@ impl Groups {
         let shard = inner.shard(group);
         let (ticket, receiver) = {
             let mut state = shard.lock();
+            state.check_room(sync.bytes())?;
             let (ticket, receiver) = state.sync_ticket();
             let Some(machine) = state.classic(group) else {
                 state.abandon(inner.now(), group, ticket);

@@ -20,6 +20,7 @@ mod directory;
 mod listing;
 mod load;
 mod membership;
+mod metrics;
 mod outcome;
 mod polling;
 mod row;
@@ -27,6 +28,7 @@ mod shard;
 mod snapshots;
 mod store;
 mod timer;
+mod usage;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,14 +39,12 @@ use tokio::task::JoinHandle;
 use crate::node::Node;
 use directory::Directory;
 use shard::Shard;
+use usage::Usage;
 
 pub use outcome::{
     Chunk, CommitRefusal, Description, Error, Kind, Listed, MemberDescription, Polled, Registered,
     State,
 };
-
-/// Bytes of all positions together.
-const POSITION_BYTES_MAX: usize = 128 * 1024 * 1024;
 
 /// The groups of a node, for both doors. Cheap to clone.
 #[derive(Clone)]
@@ -54,8 +54,7 @@ struct Inner {
     node: Arc<Node>,
     settings: Arc<floe_groups::Settings>,
     shards: Vec<Arc<Shard>>,
-    groups_per_shard: usize,
-    bytes_per_shard: usize,
+    usage: Arc<Usage>,
     directory: Mutex<Directory>,
     appliers: Mutex<Vec<JoinHandle<()>>>,
 }

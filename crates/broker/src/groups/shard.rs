@@ -16,6 +16,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::store::Write;
+use super::usage::Usage;
 
 /// One shard.
 pub(super) struct Shard {
@@ -38,6 +39,9 @@ pub(super) struct State {
     joins: HashMap<Ticket, oneshot::Sender<Result<Joined, Refusal>>>,
     syncs: HashMap<Ticket, oneshot::Sender<Result<Synced, Refusal>>>,
     tickets: u64,
+    usage: Arc<Usage>,
+    /// Most groups with members.
+    groups_max: usize,
 }
 
 /// A group with members.
@@ -47,6 +51,7 @@ pub(super) struct Entry {
     pub(super) changed: Arc<Notify>,
     /// Index of the catalog its partitions were taken from.
     pub(super) seen: Option<u64>,
+    bytes: usize,
 }
 
 /// One group is of one kind.
@@ -61,6 +66,8 @@ impl Shard {
     pub(super) fn new(
         partition: TopicPartition,
         settings: Arc<Settings>,
+        usage: Arc<Usage>,
+        groups_max: usize,
         table: Table,
         writes: mpsc::Sender<Write>,
     ) -> Self {
@@ -75,6 +82,8 @@ impl Shard {
                 joins: HashMap::new(),
                 syncs: HashMap::new(),
                 tickets: 0,
+                usage,
+                groups_max,
             }),
         }
     }
@@ -86,14 +95,10 @@ impl Shard {
 
 impl State {
     /// The classic group of this name; made if there is none. Follow with [`settle`](Self::settle).
-    pub(super) fn classic_or_new(
-        &mut self,
-        id: &GroupId,
-        groups_max: usize,
-    ) -> Result<&mut classic::Group, Refusal> {
+    pub(super) fn classic_or_new(&mut self, id: &GroupId) -> Result<&mut classic::Group, Refusal> {
         let settings = Arc::clone(&self.settings);
         let new = || Machine::Classic(classic::Group::new(settings));
-        match &mut self.entry_or_new(id, groups_max, new)?.machine {
+        match &mut self.entry_or_new(id, new)?.machine {
             Machine::Classic(group) => Ok(group),
             Machine::Assigned(_) => Err(Refusal::InconsistentProtocol),
         }
@@ -111,11 +116,10 @@ impl State {
     pub(super) fn assigned_or_new(
         &mut self,
         id: &GroupId,
-        groups_max: usize,
     ) -> Result<&mut assigned::Group, Refusal> {
         let settings = Arc::clone(&self.settings);
         let new = || Machine::Assigned(assigned::Group::new(settings));
-        match &mut self.entry_or_new(id, groups_max, new)?.machine {
+        match &mut self.entry_or_new(id, new)?.machine {
             Machine::Assigned(group) => Ok(group),
             Machine::Classic(_) => Err(Refusal::InconsistentProtocol),
         }
@@ -141,17 +145,26 @@ impl State {
     fn entry_or_new(
         &mut self,
         id: &GroupId,
-        groups_max: usize,
         new: impl FnOnce() -> Machine,
     ) -> Result<&mut Entry, Refusal> {
-        if !self.groups.contains_key(id) && self.groups.len() >= groups_max {
+        if !self.groups.contains_key(id) && self.groups.len() >= self.groups_max {
             return Err(Refusal::Full);
         }
         Ok(self.groups.entry(id.clone()).or_insert_with(|| Entry {
             machine: new(),
             changed: Arc::new(Notify::new()),
             seen: None,
+            bytes: 0,
         }))
+    }
+
+    /// Whether members may bring so much more.
+    pub(super) fn check_room(&self, bytes: usize) -> Result<(), Refusal> {
+        if self.usage.has_room_for_member(bytes) {
+            Ok(())
+        } else {
+            Err(Refusal::Full)
+        }
     }
 
     /// A ticket for a join, and where its answer comes out.
@@ -185,20 +198,23 @@ impl State {
         }
     }
 
-    /// Sends what a group has answered, wakes polls if its assignment has changed, and forgets it if it is vacant.
+    /// Sends what a group has answered, wakes polls if its assignment has changed, counts what its members take, and
+    /// forgets it if it is vacant.
     pub(super) fn settle(&mut self, id: &GroupId) {
         let Some(entry) = self.groups.get_mut(id) else {
             return;
         };
-        let (answers, is_vacant) = match &mut entry.machine {
-            Machine::Classic(group) => (group.take_answers(), group.is_vacant()),
+        let (answers, bytes, is_vacant) = match &mut entry.machine {
+            Machine::Classic(group) => (group.take_answers(), group.bytes(), group.is_vacant()),
             Machine::Assigned(group) => {
                 if group.take_changed() {
                     entry.changed.notify_waiters();
                 }
-                (Vec::new(), group.is_vacant())
+                (Vec::new(), group.bytes(), group.is_vacant())
             }
         };
+        self.usage.members_changed(entry.bytes, bytes);
+        entry.bytes = bytes;
         if is_vacant {
             self.groups.remove(id);
         }

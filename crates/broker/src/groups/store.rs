@@ -14,6 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::Error;
 use super::shard::{Shard, State};
 use super::snapshots::Keeper;
+use super::usage::Usage;
 use crate::node::Node;
 use crate::{Pending, ProduceError, ProduceOptions};
 
@@ -117,6 +118,7 @@ fn batches(now: Timestamp, rows: Vec<Row>) -> Vec<Bytes> {
 pub(super) async fn apply(
     node: Arc<Node>,
     shard: Arc<Shard>,
+    usage: Arc<Usage>,
     mut writes: mpsc::Receiver<Write>,
     mut keeper: Keeper,
 ) {
@@ -125,10 +127,12 @@ pub(super) async fn apply(
         let stored = write.pending.await.map(|produced| {
             let view = View::first(&write.batch).expect("it was built here");
             let mut state = shard.lock();
+            let before = state.table.bytes();
             state
                 .table
                 .apply(&view, produced.base_offset, &mut scratch)
                 .expect("it was built here");
+            usage.positions_changed(before, state.table.bytes());
             keeper.applied(view.record_count().max(0).unsigned_abs().into());
         });
         // Whoever asked may be gone; the rows are in the table all the same.

@@ -7,6 +7,7 @@ mod members;
 mod positions;
 mod words;
 
+#[path = "../node/harness.rs"]
 #[allow(
     dead_code,
     reason = "the words of the other suite, not all of them needed here"

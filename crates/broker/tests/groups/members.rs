@@ -229,3 +229,29 @@ async fn names_of_groups_have_bounds() {
     let committed = groups.commit(&long, &nobody(), Vec::new()).await;
     assert_eq!(refused(committed), Refusal::InvalidGroupId);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lag_members_and_positions_are_counted() {
+    let (_outside, node) = outside_without_delay().await;
+    let at = node.topic("t", 1).await;
+    node.write(at, &["a", "b", "c"]).await;
+    node.commit_position("g", at, 1).await.unwrap();
+    node.join_alone("k").await;
+    let mut registry = prometheus_client::registry::Registry::default();
+    node.0.groups().register_metrics(&mut registry);
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+    for line in [
+        "group_positions 1",
+        "groups{kind=\"classic\"} 1",
+        "groups{kind=\"assigned\"} 0",
+        "group_members{kind=\"classic\"} 1",
+        "group_lag_records{group=\"g\",topic=\"t\"} 2",
+        "group_lag_omitted 0",
+    ] {
+        assert!(
+            text.lines().any(|found| found == line),
+            "{line} not in\n{text}"
+        );
+    }
+}

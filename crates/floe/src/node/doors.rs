@@ -47,6 +47,7 @@ impl Doors {
         let mut registry = Registry::with_prefix("floe");
         counted.register(&mut registry);
         broker.metrics().register(&mut registry);
+        broker.groups().register_metrics(&mut registry);
         kafka_metrics.register(registry.sub_registry_with_prefix("kafka"));
 
         let http_metrics = http::Metrics::default();

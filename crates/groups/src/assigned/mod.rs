@@ -75,6 +75,15 @@ impl Group {
         self.members().flat_map(|member| &member.topics).collect()
     }
 
+    /// What it takes in memory, about.
+    pub fn bytes(&self) -> usize {
+        let members = self.members().map(|member| {
+            let topics: usize = member.topics.iter().map(|topic| topic.as_str().len()).sum();
+            crate::MEMBER_BYTES + member.id.as_str().len() + topics
+        });
+        members.sum()
+    }
+
     /// Whether somebody may read other partitions than at the last call: waiting polls are to look again.
     pub fn take_changed(&mut self) -> bool {
         std::mem::take(&mut self.has_changed)

@@ -75,6 +75,17 @@ impl Member {
         self.joining.is_none() && self.syncing.is_none() && self.alive_until <= now
     }
 
+    /// What it takes in memory, about.
+    pub(super) fn bytes(&self) -> usize {
+        let names = [self.id.as_str(), &self.client_id, &self.client_host];
+        let names: usize = names.iter().map(|name| name.len()).sum();
+        let protocols = self.protocols.iter();
+        let protocols: usize = protocols
+            .map(|(name, bytes)| name.len() + bytes.len())
+            .sum();
+        crate::MEMBER_BYTES + names + protocols + self.assignment.len()
+    }
+
     pub(super) fn supports(&self, protocol: &str) -> bool {
         self.protocols.iter().any(|(name, _)| &**name == protocol)
     }

@@ -124,6 +124,13 @@ impl Group {
         self.members.values()
     }
 
+    /// What it takes in memory, about.
+    pub fn bytes(&self) -> usize {
+        let members: usize = self.members().map(Member::bytes).sum();
+        let pending = self.pending.keys().map(|id| id.as_str().len());
+        members + pending.map(|id| crate::MEMBER_BYTES + id).sum::<usize>()
+    }
+
     /// Whether a member of protocol type `consumer` reads this topic; metadata that cannot be understood counts as yes.
     pub fn is_subscribed(&self, topic: &str) -> bool {
         self.protocol_type.as_deref() == Some("consumer")

@@ -32,6 +32,17 @@ pub struct Join {
     pub may_skip_assignment: bool,
 }
 
+impl Join {
+    /// What the member will take in memory, about.
+    pub fn bytes(&self) -> usize {
+        let protocols = self.protocols.iter();
+        let protocols: usize = protocols
+            .map(|(name, bytes)| name.len() + bytes.len())
+            .sum();
+        protocols + self.client_id.len() + self.client_host.len()
+    }
+}
+
 /// The answer to [`Join`]: the generation, and for the leader everybody's metadata.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Joined {
@@ -84,6 +95,13 @@ pub struct Sync {
     pub protocol: Option<Arc<str>>,
     /// From the leader: member and opaque assignment.
     pub assignments: Vec<(MemberId, Bytes)>,
+}
+
+impl Sync {
+    /// What the assignment will take in memory.
+    pub fn bytes(&self) -> usize {
+        self.assignments.iter().map(|(_, bytes)| bytes.len()).sum()
+    }
 }
 
 /// The answer to [`Sync`].
