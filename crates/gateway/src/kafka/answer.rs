@@ -17,6 +17,8 @@ pub(super) struct Answer {
     bytes: usize,
 }
 
+/// Largest answer without records: lists and descriptions beyond it must be asked for in parts.
+const ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// How many parts one vectored write takes.
 const SLICES_MAX: usize = 64;
 
@@ -36,11 +38,18 @@ impl Answer {
         write: impl FnOnce(&mut BytesMut, i16) -> Result<(), ProtocolError>,
     ) -> Result<Self, Close> {
         let mut out = Self::begin(request);
-        write(&mut out, version).map_err(|e| Close::Unencodable {
+        let refuse = |reason: String| Close::Unencodable {
             api: request.api.name,
             version,
-            reason: e.to_string(),
-        })?;
+            reason,
+        };
+        write(&mut out, version).map_err(|e| refuse(e.to_string()))?;
+        if out.len() > ANSWER_BYTES_MAX {
+            return Err(refuse(format!(
+                "{} bytes; the limit is {ANSWER_BYTES_MAX}",
+                out.len()
+            )));
+        }
         Ok(Self::finish(vec![out.freeze()]))
     }
 

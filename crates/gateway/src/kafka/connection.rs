@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use floe_wire::frame;
-use floe_world::memory;
+use floe_world::{Buffer, memory};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -26,8 +26,14 @@ use super::door::Door;
 use super::request::{Caller, Close, Request};
 use crate::listen::{Accepted, Phase};
 
-/// A frame may take this long for each of its bytes, beside the time of a head: 100 KiB/s.
+/// A frame may take this long for each of its bytes, beside the time of a head: 100 KB/s.
 const FRAME_BYTES_PER_MS: usize = 100;
+/// A frame above this shows that its bytes come before it gets memory. They wait outside the budget, so that frames
+/// that wait for memory never hold any.
+const TRIAL_BYTES: usize = 4 * 1024;
+/// While requests hold more than half of their memory, a frame that brings less in a second gives its memory up.
+const SCARCE_BYTES_PER_TICK: usize = 64 * 1024;
+const TICK: Duration = Duration::from_secs(1);
 /// Small answers that are ready together leave in one write of about this size.
 const GATHER_BYTES: usize = 64 * 1024;
 
@@ -175,13 +181,53 @@ async fn read_frame(
         .map_err(|_| Ended::Overdue("the length of a frame"))??;
     let length =
         frame::length(length, door.frame_bytes_max()).map_err(|e| Ended::Close(e.into()))?;
-    let mut buffer = door.memory().get(length).await;
-    let patience = limits.head + Duration::from_millis((length / FRAME_BYTES_PER_MS) as u64);
-    timeout(patience, read_all(stream, &mut buffer[..length]))
-        .await
-        .map_err(|_| Ended::Overdue("a frame"))??;
+    let buffer = read_body(door, stream, length).await?;
     door.metrics().bytes_in.inc_by(length as u64);
     Ok(buffer.freeze(length))
+}
+
+/// Reads the rest of a frame. One that is only announced takes no memory; a slow one gives it up when others need it.
+async fn read_body(door: &Door, stream: &TcpStream, length: usize) -> Result<Buffer, Ended> {
+    const LATE: Ended = Ended::Overdue("a frame");
+    let limits = &door.gate().limits;
+    timeout(limits.head, stream.readable())
+        .await
+        .map_err(|_| LATE)??;
+    if length <= TRIAL_BYTES {
+        let mut buffer = door.memory().get(length).await;
+        timeout(limits.head, read_all(stream, &mut buffer[..length]))
+            .await
+            .map_err(|_| LATE)??;
+        return Ok(buffer);
+    }
+    let mut trial = vec![0; TRIAL_BYTES];
+    timeout(limits.head, read_all(stream, &mut trial))
+        .await
+        .map_err(|_| LATE)??;
+    let mut buffer = door.memory().get(length).await;
+    buffer[..TRIAL_BYTES].copy_from_slice(&trial);
+    drop(trial);
+    let mut filled = TRIAL_BYTES;
+    let mut left = limits.head + Duration::from_millis((length / FRAME_BYTES_PER_MS) as u64);
+    let mut tick = pin!(tokio::time::sleep(TICK));
+    let mut at_tick = filled;
+    while filled < length {
+        tokio::select! {
+            biased;
+            read = read_some(stream, &mut buffer[filled..length]) => filled += read?,
+            () = &mut tick => {
+                let is_scarce = door.memory().used() > door.memory().limit() / 2;
+                let is_slow = filled - at_tick < SCARCE_BYTES_PER_TICK;
+                left = left.saturating_sub(TICK);
+                if left.is_zero() || (is_scarce && is_slow) {
+                    return Err(LATE);
+                }
+                at_tick = filled;
+                tick.set(tokio::time::sleep(TICK));
+            }
+        }
+    }
+    Ok(buffer)
 }
 
 async fn read_all(stream: &TcpStream, into: &mut [u8]) -> io::Result<()> {

@@ -20,8 +20,15 @@ pub(super) fn handle(door: &Door, request: &Request) -> Result<Answer, Close> {
     let asked = request.read(FindCoordinatorRequestData::read)?;
     let refusal = match asked.key_type {
         GROUP => None,
-        TRANSACTION => Some("transactions are not supported yet; produce without transactional.id"),
-        _ => Some("there are coordinators of groups (key type 0) only"),
+        // The one code that makes every client give up at once, with our words where it shows them.
+        TRANSACTION => Some((
+            ErrorCode::TransactionalIdAuthorizationFailed,
+            "transactions are not supported yet; produce without transactional.id",
+        )),
+        _ => Some((
+            ErrorCode::InvalidRequest,
+            "there are coordinators of groups (key type 0) only",
+        )),
     };
     let (host, port) = door.address(request.caller.local);
     let message = FindCoordinatorResponseData::default();
@@ -34,17 +41,17 @@ pub(super) fn handle(door: &Door, request: &Request) -> Result<Answer, Close> {
                     .with_node_id(door.node())
                     .with_host(text(&host))
                     .with_port(port),
-                Some(reason) => coordinator
-                    .with_error_code(code(ErrorCode::InvalidRequest))
+                Some((error, reason)) => coordinator
+                    .with_error_code(code(error))
                     .with_error_message(Some(text(reason)))
                     .with_node_id(-1)
                     .with_port(-1),
             }
         };
         message.with_coordinators(asked.coordinator_keys.into_iter().map(one).collect())
-    } else if let Some(reason) = refusal {
+    } else if let Some((error, reason)) = refusal {
         let message = message
-            .with_error_code(code(ErrorCode::InvalidRequest))
+            .with_error_code(code(error))
             .with_node_id(-1)
             .with_port(-1);
         if request.version >= 1 {

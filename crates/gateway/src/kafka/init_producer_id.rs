@@ -20,7 +20,7 @@ pub(super) async fn handle(door: &Door, request: &Request) -> Result<Answer, Clo
     let message = if let Some(id) = asked.transactional_id {
         let peer = request.caller.peer;
         tracing::info!(%peer, transactional_id = id.as_str(), "refused: transactions are not supported yet");
-        refused(ErrorCode::InvalidRequest)
+        refused(ErrorCode::TransactionalIdAuthorizationFailed)
     } else {
         match door.broker().init_producer_id().await {
             Ok(identity) => InitProducerIdResponseData::default()

@@ -114,7 +114,8 @@ pub(super) async fn begin(door: &Door, request: &Request) -> Result<Option<Waiti
 fn refuse_all(produce: &ProduceRequest) -> Option<(ErrorCode, String)> {
     if produce.transactional_id.is_some() {
         let message = "transactions are not supported; produce without transactional.id";
-        return Some((ErrorCode::InvalidRequest, message.to_owned()));
+        let error = ErrorCode::TransactionalIdAuthorizationFailed;
+        return Some((error, message.to_owned()));
     }
     if !matches!(produce.acks, -1..=1) {
         let message = format!("acks is {}; use 0, 1 or -1 (all)", produce.acks);

@@ -233,3 +233,27 @@ async fn acks_zero_is_never_answered_and_its_failure_closes() {
     client.closed().await;
     node.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_announced_and_slow_frames_do_not_starve_a_producer() {
+    let node = Node::start().await;
+    let mut slow = Vec::new();
+    for sent in [0, 10, 5_000] {
+        // Together they announce ten times what requests may hold.
+        for _ in 0..60 {
+            let mut client = Client::connect(node.address).await;
+            let mut bytes = (1_000_000_i32).to_be_bytes().to_vec();
+            bytes.resize(4 + sent, 0);
+            client.send_raw(&bytes).await;
+            slow.push(client);
+        }
+    }
+    let mut client = Client::connect(node.address).await;
+    everyday::create(&mut client, "t", 1).await;
+    for _ in 0..5 {
+        let answer = everyday::produce(&mut client, "t", everyday::batch(700, &[1; 1024])).await;
+        assert_eq!(answer.error_code, 0);
+    }
+    drop(slow);
+    node.stop().await;
+}
