@@ -10,15 +10,16 @@ use floe_world::{Disk, disk};
 
 use crate::exit::{Code, Failure, Outcome};
 
-/// The names that Floe gives to files and folders of a data directory.
-const OURS: [&str; 6] = [
-    "node.id",
-    "journal",
-    "checkpoints",
-    "segments",
-    "lock",
-    "tmp",
-];
+/// The file that a running node holds locked.
+const LOCK: &str = "node.lock";
+
+/// Whether Floe gives this name to something in a data directory: its identity and lock, the journal, checkpoints, the
+/// snapshots of tables, and one folder per topic, named by its id.
+fn is_ours(name: &str) -> bool {
+    let is_topic = name.len() == 32 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let prefixes = ["node.", "journal", "checkpoint."];
+    is_topic || name == "tables" || prefixes.iter().any(|prefix| name.starts_with(prefix))
+}
 
 /// Makes the directory if it is absent.
 pub fn make(directory: &Path) -> Outcome {
@@ -35,12 +36,12 @@ pub fn empty(directory: &Path, is_agreed: bool) -> Outcome<bool> {
         Err(error) => Err(error),
     }
     .map_err(|error| unusable("read", directory, &error))?;
-    if names.is_empty() {
+    if names.iter().all(|name| name == LOCK) {
         return Ok(true);
     }
     if let Some(foreign) = names
         .iter()
-        .find(|name| name.to_str().is_none_or(|name| !OURS.contains(&name)))
+        .find(|name| name.to_str().is_none_or(|name| !is_ours(name)))
     {
         return Err(Failure::new(
             Code::DirectoryUnusable,
@@ -53,9 +54,9 @@ pub fn empty(directory: &Path, is_agreed: bool) -> Outcome<bool> {
         ));
     }
     let disk = disk::Real::new();
-    let identity = directory.join("node.id");
-    let _lock = if disk.exists(&identity) {
-        Some(disk.lock(&identity).map_err(|error| match error.kind() {
+    let lock = directory.join(LOCK);
+    let _lock = if disk.exists(&lock) {
+        Some(disk.lock(&lock).map_err(|error| match error.kind() {
             io::ErrorKind::WouldBlock => Failure::new(
                 Code::DirectoryInUse,
                 format!(
@@ -71,7 +72,8 @@ pub fn empty(directory: &Path, is_agreed: bool) -> Outcome<bool> {
     if !is_agreed && !ask(directory)? {
         return Ok(false);
     }
-    for name in names {
+    // The lock file stays: whoever opens it meanwhile must meet this lock.
+    for name in names.into_iter().filter(|name| name != LOCK) {
         let path = directory.join(name);
         let removed = if path.is_dir() {
             std::fs::remove_dir_all(&path)
@@ -133,10 +135,15 @@ mod tests {
     #[test]
     fn an_agreed_fresh_start_removes_what_floe_wrote() {
         let directory = tempfile::tempdir().unwrap();
-        std::fs::create_dir_all(directory.path().join("segments/a")).unwrap();
-        std::fs::write(directory.path().join("node.id"), "x").unwrap();
+        let topic = "7e1a8575d18c54013e864e08f61dabc7/0";
+        std::fs::create_dir_all(directory.path().join(topic)).unwrap();
+        for file in ["node.id", "node.lock", "journal", "checkpoint.0"] {
+            std::fs::write(directory.path().join(file), "x").unwrap();
+        }
         assert!(empty(directory.path(), true).unwrap());
-        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+        let left = std::fs::read_dir(directory.path()).unwrap();
+        let left: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["node.lock"]);
         assert!(empty(&directory.path().join("absent"), true).unwrap());
     }
 }

@@ -11,6 +11,7 @@ use prometheus_client::registry::Registry;
 use tokio::task::JoinHandle;
 
 use super::bind::{Bound, Door};
+use super::gauges::Gauges;
 use crate::config::Config;
 use crate::exit::Outcome;
 
@@ -48,6 +49,7 @@ impl Doors {
         counted.register(&mut registry);
         broker.metrics().register(&mut registry);
         broker.groups().register_metrics(&mut registry);
+        registry.register_collector(Box::new(Gauges(broker.world().memory.clone())));
         kafka_metrics.register(registry.sub_registry_with_prefix("kafka"));
 
         let http_metrics = http::Metrics::default();

@@ -7,6 +7,7 @@ pub mod banner;
 pub mod bind;
 pub mod directory;
 mod doors;
+mod gauges;
 mod limits;
 mod memory;
 mod signals;

@@ -195,15 +195,7 @@ struct Check<'a> {
 impl Check<'_> {
     fn run(mut self) -> Result<Report, VerifyError> {
         let path = self.dir.join("node.id");
-        let _lock = self.disk.lock(&path).map_err(|source| {
-            if source.kind() == io::ErrorKind::WouldBlock {
-                let dir = self.dir.to_owned();
-                VerifyError::InUse { dir }
-            } else {
-                let path = path.clone();
-                VerifyError::Read { path, source }
-            }
-        })?;
+        let _lock = self.lock()?;
         let identity = self.identity(&path)?;
         let slots = self.slots()?;
         let (state, journal) = self.journal(&identity, &slots)?;
@@ -221,6 +213,20 @@ impl Check<'_> {
         report.partitions.sort_by_key(|p| p.partition);
         report.findings = self.findings;
         Ok(report)
+    }
+
+    /// Keeps nodes out while this runs; a directory without a lock file has never been open.
+    fn lock(&self) -> Result<Option<Box<dyn Send + Sync>>, VerifyError> {
+        let path = self.dir.join("node.lock");
+        match self.disk.lock(&path) {
+            Ok(lock) => Ok(Some(lock)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                let dir = self.dir.to_owned();
+                Err(VerifyError::InUse { dir })
+            }
+            Err(source) => Err(VerifyError::Read { path, source }),
+        }
     }
 
     fn identity(&mut self, path: &Path) -> Result<Identity, VerifyError> {
