@@ -5,50 +5,6 @@ use floe_tests::kafka::{Connection, code, text};
 use floe_tests::{Node, http, tools};
 use kacrab_protocol::generated as wire;
 
-/// Commits an offset of partition 0; gives the error code.
-pub(super) fn commit(
-    kafka: &mut Connection,
-    group: &str,
-    topic: &str,
-    offset: i64,
-    member: &str,
-    generation: i32,
-) -> i16 {
-    let request = wire::OffsetCommitRequestData {
-        group_id: text(group),
-        generation_id_or_member_epoch: generation,
-        member_id: text(member),
-        topics: vec![wire::offset_commit_request::OffsetCommitRequestTopic {
-            name: text(topic),
-            partitions: vec![wire::offset_commit_request::OffsetCommitRequestPartition {
-                partition_index: 0,
-                committed_offset: offset,
-                committed_leader_epoch: -1,
-                ..Default::default()
-            }],
-            ..Default::default()
-        }],
-        ..Default::default()
-    };
-    kafka.call(&request, 7).topics[0].partitions[0].error_code
-}
-
-/// The committed offset of partition 0.
-pub(super) fn committed(kafka: &mut Connection, group: &str, topic: &str) -> i64 {
-    let request = wire::OffsetFetchRequestData {
-        group_id: text(group),
-        topics: Some(vec![wire::offset_fetch_request::OffsetFetchRequestTopic {
-            name: text(topic),
-            partition_indexes: vec![0],
-            ..Default::default()
-        }]),
-        ..Default::default()
-    };
-    let answer = kafka.call(&request, 5);
-    assert_eq!(answer.error_code, code::NONE);
-    answer.topics[0].partitions[0].committed_offset
-}
-
 /// Joins as the only member and takes everything; gives member and generation.
 fn join(kafka: &mut Connection, group: &str) -> (String, i32) {
     let mut request = wire::JoinGroupRequestData {
@@ -94,35 +50,32 @@ fn a_commit_without_member_is_taken_by_an_empty_group_only() {
     let mut kafka = node.kafka();
     kafka.create_topic("commits", 1);
     assert_eq!(
-        commit(&mut kafka, "g", "commits", 3, "", -1),
+        kafka.commit("g", "commits", 3),
         code::NONE,
         "the group is empty"
     );
-    assert_eq!(committed(&mut kafka, "g", "commits"), 3);
+    assert_eq!(kafka.committed("g", "commits"), 3);
 
     let (member, generation) = join(&mut kafka, "g");
+    assert_eq!(kafka.commit("g", "commits", 4), code::UNKNOWN_MEMBER_ID);
     assert_eq!(
-        commit(&mut kafka, "g", "commits", 4, "", -1),
-        code::UNKNOWN_MEMBER_ID
-    );
-    assert_eq!(
-        commit(&mut kafka, "g", "commits", 4, &member, generation - 1),
+        kafka.commit_as("g", "commits", 4, &member, generation - 1),
         code::ILLEGAL_GENERATION
     );
     assert_eq!(
-        commit(&mut kafka, "g", "commits", 4, "stranger", generation),
+        kafka.commit_as("g", "commits", 4, "stranger", generation),
         code::UNKNOWN_MEMBER_ID
     );
     assert_eq!(
-        committed(&mut kafka, "g", "commits"),
+        kafka.committed("g", "commits"),
         3,
         "no refused commit moved it"
     );
     assert_eq!(
-        commit(&mut kafka, "g", "commits", 4, &member, generation),
+        kafka.commit_as("g", "commits", 4, &member, generation),
         code::NONE
     );
-    assert_eq!(committed(&mut kafka, "g", "commits"), 4);
+    assert_eq!(kafka.committed("g", "commits"), 4);
 }
 
 #[test]
@@ -131,14 +84,11 @@ fn positions_are_the_same_after_a_kill() {
     let mut kafka = node.kafka();
     kafka.create_topic("positions", 1);
     for offset in [0, 7, 5] {
-        assert_eq!(
-            commit(&mut kafka, "g", "positions", offset, "", -1),
-            code::NONE
-        );
+        assert_eq!(kafka.commit("g", "positions", offset), code::NONE);
     }
     node.kill();
     node.restart();
-    assert_eq!(committed(&mut node.kafka(), "g", "positions"), 5);
+    assert_eq!(node.kafka().committed("g", "positions"), 5);
 }
 
 /// C12 of the cases, with a real client.
@@ -161,7 +111,7 @@ fn a_reader_that_took_one_record_goes_on_with_the_next_and_position_zero_is_reco
     };
     assert_eq!(read_one(), "0");
     assert_eq!(read_one(), "1");
-    assert_eq!(commit(&mut kafka, "reader", "one", 0, "", -1), code::NONE);
+    assert_eq!(kafka.commit("reader", "one", 0), code::NONE);
     assert_eq!(read_one(), "0");
 }
 

@@ -458,9 +458,9 @@ fn produce_answers_ok_or_json_and_always_says_where() {
 /// 10.3 l: what a consumer leaves is taken over in a bounded time.
 #[test]
 fn partitions_of_a_consumer_that_leaves_or_falls_silent_go_to_the_others() {
-    let node = Node::start_with(&[("http.consumer.session.timeout.ms", "2000")]);
+    let node = Node::start();
     node.kafka().create_topic("left", 4);
-    let query = "group=g&topic=left&onNewGroup=startFromEarliest";
+    let query = "group=g&topic=left&onNewGroup=startFromEarliest&sessionTimeout=2s";
     let stays = Consumer::register(&node, "stays", query);
     let leaves = Consumer::register(&node, "leaves", query);
     let mut sent = 0;

@@ -9,11 +9,13 @@
 mod clients;
 mod commands;
 mod crash;
+mod fixture;
 mod groups;
 mod hostile;
 mod http_door;
 mod http_page;
 mod offsets;
+mod pages;
 mod records;
 mod start;
 mod topics;

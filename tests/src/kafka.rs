@@ -356,6 +356,55 @@ impl Connection {
         )
     }
 
+    /// Commits a position of partition 0 from outside the group; gives the error code.
+    pub fn commit(&mut self, group: &str, topic: &str, offset: i64) -> i16 {
+        self.commit_as(group, topic, offset, "", -1)
+    }
+
+    /// Commits a position of partition 0 as a member; gives the error code.
+    pub fn commit_as(
+        &mut self,
+        group: &str,
+        topic: &str,
+        offset: i64,
+        member: &str,
+        generation: i32,
+    ) -> i16 {
+        let request = wire::OffsetCommitRequestData {
+            group_id: text(group),
+            generation_id_or_member_epoch: generation,
+            member_id: text(member),
+            topics: vec![wire::offset_commit_request::OffsetCommitRequestTopic {
+                name: text(topic),
+                partitions: vec![wire::offset_commit_request::OffsetCommitRequestPartition {
+                    partition_index: 0,
+                    committed_offset: offset,
+                    committed_leader_epoch: -1,
+                    ..Default::default()
+                }],
+                ..Default::default()
+            }],
+            ..Default::default()
+        };
+        self.call(&request, 7).topics[0].partitions[0].error_code
+    }
+
+    /// The committed position of partition 0, -1 for none.
+    pub fn committed(&mut self, group: &str, topic: &str) -> i64 {
+        let request = wire::OffsetFetchRequestData {
+            group_id: text(group),
+            topics: Some(vec![wire::offset_fetch_request::OffsetFetchRequestTopic {
+                name: text(topic),
+                partition_indexes: vec![0],
+                ..Default::default()
+            }]),
+            ..Default::default()
+        };
+        let answer = self.call(&request, 5);
+        assert_eq!(answer.error_code, code::NONE, "positions of {group}");
+        answer.topics[0].partitions[0].committed_offset
+    }
+
     /// Takes a producer id.
     pub fn producer_id(&mut self) -> (i64, i16) {
         let request = wire::InitProducerIdRequestData::default();

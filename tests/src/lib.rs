@@ -15,6 +15,7 @@
 pub mod batch;
 pub mod contract;
 pub mod crash;
+pub mod fixture;
 pub mod http;
 pub mod kafka;
 pub mod node;

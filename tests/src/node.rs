@@ -94,6 +94,7 @@ pub struct Node {
     data: PathBuf,
     ports: Ports,
     settings: Vec<(String, String)>,
+    prefix: Vec<String>,
 }
 
 impl Node {
@@ -133,12 +134,25 @@ impl Node {
             data,
             ports,
             settings: all,
+            prefix: Vec::new(),
         }
     }
 
     /// The command line that starts this node.
     pub fn command(&self) -> Command {
         let mut command = floe();
+        if let Some((program, arguments)) = self.prefix.split_first() {
+            let own = command.get_program().to_owned();
+            let cleared: Vec<_> = command
+                .get_envs()
+                .map(|(name, _)| name.to_owned())
+                .collect();
+            command = Command::new(program);
+            command.args(arguments).arg(own).stdin(Stdio::null());
+            for name in cleared {
+                command.env_remove(name);
+            }
+        }
         command.arg("dev").arg("--data-dir").arg(&self.data);
         for (name, value) in &self.settings {
             command.arg("--set").arg(format!("{name}={value}"));
@@ -149,6 +163,11 @@ impl Node {
     /// Adds a setting for the next start.
     pub fn set(&mut self, name: &str, value: &str) {
         self.settings.push((name.to_owned(), value.to_owned()));
+    }
+
+    /// Starts the node through another program, which gets the node's command line behind its own and has to become it.
+    pub fn prefix(&mut self, program: &[&str]) {
+        self.prefix = program.iter().map(|word| (*word).to_owned()).collect();
     }
 
     /// Starts the process without waiting for it.

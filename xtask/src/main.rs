@@ -12,7 +12,9 @@ mod bench;
 mod clients;
 mod fuzz;
 mod layers;
+mod memory;
 mod repository;
+mod suite;
 
 use std::process::ExitCode;
 
@@ -27,8 +29,13 @@ cargo xtask CHORE
   clients [FAMILY...]
                     the clients' contract for all families (or some); all write docs/clients.md
   crash [SEED]      a million records, an idempotent producer and 20 kills over a minute
+  fixture NAME      packs a data directory of this build into tests/fixtures
   fuzz MINUTES [TARGET]
                     each fuzz target (or one) for so many minutes; needs nightly and cargo-fuzz
+  idle [MINUTES]    an idempotent producer of librdkafka's goes on after 11 idle minutes
+  librdkafka [TEST...]
+                    the chosen part of librdkafka's own test suite
+  memory [GIB]      10 GiB through a node in a control group of 512 MiB, with 300 readers that never read
   sim [ARGUMENT...] the log on the simulated disk, by seeds";
 
 fn main() -> ExitCode {
@@ -39,6 +46,13 @@ fn main() -> ExitCode {
         Some((&"bench", arguments)) => bench::run(arguments),
         Some((&"clients", families)) => clients::run(families),
         Some((&"crash", seed @ ([] | [_]))) => crash(seed.first()),
+        Some((&"fixture", [name])) => {
+            floe_tests::fixture::write(name);
+            Ok(())
+        }
+        Some((&"librdkafka", tests)) => suite::run(tests),
+        Some((&"memory", size @ ([] | [_]))) => memory::run(size.first().copied()),
+        Some((&"idle", minutes @ ([] | [_]))) => memory::idle(minutes.first().copied()),
         Some((&"fuzz", [minutes, target @ ..])) => fuzz::run(minutes, target),
         Some((&"sim", arguments)) => repository::run(
             repository::cargo()

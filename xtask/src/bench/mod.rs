@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::repository;
 use brokers::{Broker, Floe, Kafka};
-use load::Load;
+pub(crate) use load::{Load, build_librdkafka};
 use report::Report;
 
 /// What one run does.

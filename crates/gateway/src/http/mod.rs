@@ -45,6 +45,7 @@ use tokio::net::TcpListener;
 use crate::listen::{Connection, Gate, Http};
 pub use metrics::Metrics;
 pub use problem::Problem;
+pub use produce::decode as decode_body;
 
 /// Longest long poll.
 const WAIT_MAX: Duration = Duration::from_mins(1);

@@ -9,6 +9,7 @@
 //! a record of its own is not delayed for company.
 
 mod batches;
+mod decode;
 mod frames;
 mod gather;
 mod lines;
@@ -34,6 +35,7 @@ use super::problem::Problem;
 use super::query::{Known, Query};
 use super::{Answered, Api, State, media, node, topics};
 use batches::{Batches, Run};
+pub use decode::decode;
 pub(crate) use gather::Gatherer;
 
 const KNOWN: &[Known] = &[
