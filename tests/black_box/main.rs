@@ -9,13 +9,13 @@
 mod clients;
 mod commands;
 mod crash;
+mod demo;
 mod fixture;
 mod groups;
 mod hostile;
 mod http_door;
 mod http_page;
 mod offsets;
-mod pages;
 mod records;
 mod start;
 mod topics;
