@@ -85,7 +85,7 @@ fn run(bytes: &[u8]) {
         partition: PartitionIndex(0),
     };
     let mut bytes = bytes.to_vec();
-    drop(RunHeader::verify(&bytes, partition, 1, true));
+    let _refused_or_not = RunHeader::verify(&bytes, partition, 1, true);
     let Ok(header) = RunHeader::decode(&bytes) else {
         return;
     };
@@ -109,17 +109,17 @@ fn pages(bytes: &[u8]) {
     let sum = crc(&[&page[4..]]);
     page[..4].copy_from_slice(&sum.to_le_bytes());
     let mut entries = Vec::new();
-    drop(index::decode_page(&page, &mut entries));
+    let _refused_or_not = index::decode_page(&page, &mut entries);
     assert!(
         entries.len() <= index::PAGE_ENTRIES,
         "a page has room for so many"
     );
-    drop(index::decode_producers(bytes));
+    let _refused_or_not = index::decode_producers(bytes);
 }
 
 fn heads(bytes: &[u8]) {
-    drop(FileHeader::decode(bytes));
-    drop(Identity::decode(bytes));
+    let _refused_or_not = FileHeader::decode(bytes);
+    let _refused_or_not = Identity::decode(bytes);
     let mut end = 0;
     for (place, head) in batch::walk(bytes) {
         assert!(
