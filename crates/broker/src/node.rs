@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::controller::{self, Proposal};
 use crate::metrics::Metrics;
-use crate::partition::{Ended, Now, Partition};
+use crate::partition::{Ended, Now, Partition, Tally};
 use crate::producer_ids::ProducerIds;
 use crate::{Pending, ProduceError, ProduceOptions, Settings, Unavailable, World};
 
@@ -32,6 +32,7 @@ pub(crate) struct Node {
     pub(crate) changed: watch::Sender<Arc<Catalog>>,
     pub(crate) proposals: mpsc::Sender<Proposal>,
     pub(crate) producer_ids: ProducerIds,
+    pub(crate) producers: Tally,
     pub(crate) metrics: Arc<Metrics>,
     /// Set once, when the node stops.
     pub(crate) stopping: watch::Sender<bool>,

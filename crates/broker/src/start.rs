@@ -25,6 +25,7 @@ use crate::controller::{self, CATALOG_GROUP, Machine};
 use crate::events::{OnFailure, Sweep};
 use crate::metrics::Metrics;
 use crate::node::Node;
+use crate::partition::Tally;
 use crate::producer_ids::ProducerIds;
 use crate::{Settings, StartError, World, upkeep};
 
@@ -68,6 +69,7 @@ pub(crate) async fn start(
         changed: watch::Sender::new(Arc::default()),
         proposals,
         producer_ids: ProducerIds::default(),
+        producers: Tally::default(),
         metrics: Arc::new(Metrics::default()),
         stopping: watch::Sender::new(false),
         world,

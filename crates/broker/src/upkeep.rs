@@ -14,9 +14,12 @@ use crate::node::Node;
 use crate::partition::Partition;
 
 /// How often new batches are looked for.
-const PRODUCERS_INTERVAL: Duration = Duration::from_secs(10);
+const PRODUCERS_INTERVAL: Duration = Duration::from_secs(1);
 /// Bytes after which the state is kept again: what a start reads of a partition at most, beside what the journal holds.
 const PRODUCERS_BYTES: u64 = 16 << 20;
+
+/// Bytes kept after which a checkpoint is asked for: large appends leave the journal, and so its checkpoints, nearly idle.
+const CHECKPOINT_BYTES: u64 = 512 << 20;
 
 /// Starts the tasks.
 pub(crate) fn spawn(node: &Arc<Node>) {
@@ -58,6 +61,8 @@ struct Keeper {
     /// How much was appended when the state was drawn last.
     seen: HashMap<TopicPartition, u64>,
     drawn: HashMap<TopicPartition, (Offset, Bytes)>,
+    /// Bytes whose producers were kept since a checkpoint was asked for.
+    unchecked: u64,
 }
 
 impl Keeper {
@@ -74,12 +79,17 @@ impl Keeper {
             let seen = self.seen.entry(partition.address).or_default();
             let is_due = appended.saturating_sub(*seen) >= PRODUCERS_BYTES;
             if is_due && !self.drawn.contains_key(&partition.address) {
+                self.unchecked += appended - *seen;
                 *seen = appended;
                 let expiration = node.settings.producer_expiration;
                 partition.producers().lock().expire(expiration, now);
                 self.drawn.insert(partition.address, draw(partition));
                 self.keep_drawn(node, partition);
             }
+        }
+        if self.unchecked >= CHECKPOINT_BYTES {
+            self.unchecked = 0;
+            node.log.checkpoint_soon();
         }
     }
 

@@ -310,6 +310,11 @@ impl Log {
         read.await.ok().flatten()
     }
 
+    /// Asks for a checkpoint before the ring does: so that what was kept with [`Log::keep_producers`] is found after a crash.
+    pub fn checkpoint_soon(&self) {
+        self.engine.checkpoint_wanted.set();
+    }
+
     /// Groups written since the start: the number of journal flushes.
     pub fn groups(&self) -> u64 {
         self.engine.groups.load(Ordering::Relaxed)

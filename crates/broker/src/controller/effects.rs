@@ -102,8 +102,9 @@ impl<'a> Work<'a> {
             internal: topic.internal,
             log,
         };
+        let producers = Producers::default().counted_in(node.producers.clone());
         self.opened
-            .push(Arc::new(Partition::open(opened, Producers::default())));
+            .push(Arc::new(Partition::open(opened, producers)));
     }
 
     fn delete(&mut self, topic: TopicId, partitions: u32) {

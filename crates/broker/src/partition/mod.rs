@@ -21,7 +21,7 @@ use floe_wire::batch::{self, Checked, Class, Rules};
 use floe_wire::codec::Scratch;
 use parking_lot::Mutex;
 
-pub(crate) use producers::{Producers, Sequenced};
+pub(crate) use producers::{Producers, Sequenced, Tally};
 pub(crate) use progress::{Ended, Progress, Ticket};
 
 use crate::{Pending, ProduceError, ProduceOptions, Produced, Unavailable};
@@ -180,6 +180,7 @@ impl Partition {
         if let Some(known) = producers.check(producer, count)? {
             return Ok(known);
         }
+        producers.admit(producer, now.monotonic)?;
         let sequenced = append()?;
         producers.record(
             producer,

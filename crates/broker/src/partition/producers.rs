@@ -10,12 +10,14 @@
 //! An unknown producer may start anywhere (KIP-360).
 
 use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use floe_model::{Offset, ProducerId, Timestamp};
 use floe_wire::batch::{Producer, View};
 
-use crate::ProduceError;
+use crate::{ProduceError, Unavailable};
 
 /// Batches remembered of each producer: as many as a client keeps in flight (KIP-679).
 const BATCHES: usize = 5;
@@ -23,10 +25,20 @@ const BATCHES: usize = 5;
 const RETRIES_END: Duration = Duration::from_hours(1);
 const VERSION: u8 = 1;
 
+/// Producers that all partitions of a node may know together; about 20 MiB.
+pub(crate) const PRODUCERS_MAX: usize = 100_000;
+
+/// How many producers the partitions of a node know together.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tally(Arc<AtomicUsize>);
+
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Producers {
     known: HashMap<i64, Known>,
+    /// What of `known` is counted where.
+    tally: Tally,
+    counted: usize,
     /// Largest record time so far.
     log_time: i64,
 }
@@ -94,6 +106,42 @@ impl Producers {
     #[cfg(test)]
     fn len(&self) -> usize {
         self.known.len()
+    }
+
+    /// Counts them with those of other partitions from now on.
+    pub(crate) fn counted_in(mut self, tally: Tally) -> Self {
+        self.tally = tally;
+        self.counted = 0;
+        self.count();
+        self
+    }
+
+    fn count(&mut self) {
+        let (before, now) = (self.counted, self.known.len());
+        self.counted = now;
+        if now > before {
+            self.tally.0.fetch_add(now - before, Ordering::Relaxed);
+        } else if now < before {
+            self.tally.0.fetch_sub(before - now, Ordering::Relaxed);
+        }
+    }
+
+    /// Makes room for one more producer: when the node knows as many as it may, those of this partition go whose retries have
+    /// ended. Without room the newcomer waits.
+    pub(crate) fn admit(&mut self, producer: &Producer, now: Duration) -> Result<(), Unavailable> {
+        let is_full = || self.tally.0.load(Ordering::Relaxed) >= PRODUCERS_MAX;
+        if self.known.contains_key(&producer.id) || !is_full() {
+            return Ok(());
+        }
+        self.known
+            .retain(|_, known| now.saturating_sub(known.touched) < RETRIES_END);
+        self.count();
+        if self.tally.0.load(Ordering::Relaxed) >= PRODUCERS_MAX {
+            return Err(Unavailable::Busy {
+                retry_after: Duration::from_secs(1),
+            });
+        }
+        Ok(())
     }
 
     /// Whether a batch follows its producer's last; `Some`: it is here already, and where.
@@ -175,6 +223,7 @@ impl Producers {
         known.push(batch);
         known.log_time = self.log_time;
         known.touched = now;
+        self.count();
     }
 
     /// Takes in a batch read back from the log.
@@ -204,6 +253,7 @@ impl Producers {
         self.known.retain(|_, known| {
             known.log_time >= before || now.saturating_sub(known.touched) < RETRIES_END
         });
+        self.count();
     }
 
     /// Draws the state, by id.
@@ -235,8 +285,10 @@ impl Producers {
             return Err(Undecodable);
         }
         let mut producers = Self {
+            known: HashMap::new(),
+            tally: Tally::default(),
+            counted: 0,
             log_time: i64::from_le_bytes(take(bytes)?),
-            ..Self::default()
         };
         for _ in 0..u32::from_le_bytes(take(bytes)?) {
             let id = i64::from_le_bytes(take(bytes)?);
@@ -257,11 +309,19 @@ impl Producers {
             }
             producers.known.insert(id, known);
         }
+        producers.count();
         if bytes.is_empty() {
             Ok(producers)
         } else {
             Err(Undecodable)
         }
+    }
+}
+
+impl Drop for Producers {
+    fn drop(&mut self) {
+        self.known.clear();
+        self.count();
     }
 }
 
@@ -388,6 +448,30 @@ mod tests {
         producers.expire(DAY, hour(2));
         assert_eq!(producers.len(), 1);
         assert_eq!(producers.check(&producer(1, 0, 2), 2), Ok(None));
+    }
+
+    #[test]
+    fn a_full_node_takes_a_new_producer_only_in_the_place_of_one_whose_retries_have_ended() {
+        let tally = Tally::default();
+        let mut full = Producers::default().counted_in(tally.clone());
+        for id in 0..PRODUCERS_MAX as i64 {
+            full.record(
+                &producer(id, 0, 0),
+                1,
+                Offset(0),
+                Timestamp(1),
+                Duration::ZERO,
+            );
+        }
+        let mut other = Producers::default().counted_in(tally.clone());
+        let newcomer = producer(-7, 0, 0);
+        assert!(other.admit(&newcomer, Duration::ZERO).is_err());
+        assert!(full.admit(&newcomer, Duration::ZERO).is_err());
+        assert_eq!(full.admit(&producer(5, 0, 1), Duration::ZERO), Ok(()));
+        assert_eq!(full.admit(&newcomer, Duration::from_hours(2)), Ok(()));
+        assert_eq!(other.admit(&newcomer, Duration::ZERO), Ok(()));
+        drop(full);
+        assert_eq!(tally.0.load(Ordering::Relaxed), 0);
     }
 
     #[test]

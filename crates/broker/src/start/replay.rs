@@ -3,12 +3,14 @@
 //! Guarantees: exact: the state is the fold of every batch that is still there; what a kept snapshot cannot give is read from the
 //! log. Damaged ranges are passed over; they are reported where they are read.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use floe_log::{Outcome, ReadError};
 use floe_model::Offset;
 use floe_wire::batch;
+use floe_world::tasks;
 
 use crate::StartError;
 use crate::node::Node;
@@ -17,13 +19,30 @@ use crate::partition::{Partition, Producers};
 /// Bytes read at a time.
 const READ_BYTES: usize = 1 << 20;
 
+/// Partitions read back at once: enough to keep the log's readers busy.
+const AT_ONCE: usize = 4;
+
 /// Reads back the producers of every partition.
 pub(super) async fn producers(node: &Arc<Node>) -> Result<(), StartError> {
-    for partition in node.all_partitions() {
-        let producers = read_back(node, &partition).await?;
-        *partition.producers().lock() = producers;
+    let mut partitions = node.all_partitions().into_iter();
+    let mut reading = VecDeque::new();
+    loop {
+        while reading.len() < AT_ONCE
+            && let Some(partition) = partitions.next()
+        {
+            let node = Arc::clone(node);
+            reading.push_back(tasks::spawn(async move {
+                let producers = read_back(&node, &partition).await?;
+                *partition.producers().lock() = producers.counted_in(node.producers.clone());
+                Ok(())
+            }));
+        }
+        let Some(next) = reading.pop_front() else {
+            return Ok(());
+        };
+        next.await
+            .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))?;
     }
-    Ok(())
 }
 
 async fn read_back(node: &Node, partition: &Partition) -> Result<Producers, StartError> {
