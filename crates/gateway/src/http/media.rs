@@ -10,6 +10,9 @@ pub(crate) const NDJSON: &str = "application/x-ndjson";
 pub(crate) const RECORDS: &str = "application/vnd.floe.records+json";
 /// Records as length and bytes.
 pub(crate) const FRAMES: &str = "application/vnd.polar.producer.frames";
+/// The bodies that can be more than one record.
+#[cfg(test)]
+pub(crate) const STRUCTURED: [&str; 3] = [NDJSON, RECORDS, FRAMES];
 /// The binary answer of a poll.
 pub(crate) const CONSUMER_MESSAGE: &str = "application/vnd.polar.consumermessage";
 

@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::extract::RawQuery;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use serde_json::json;
@@ -19,9 +20,12 @@ pub(crate) async fn brokers(
     Extension(connection): Extension<Arc<Connection>>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
+    uri: Uri,
 ) -> Answered {
     Query::parse(query.as_deref(), &[])?;
-    let host = headers.get(header::HOST).and_then(|h| h.to_str().ok());
+    // HTTP/2 has the authority in place of the header.
+    let header = headers.get(header::HOST).and_then(|h| h.to_str().ok());
+    let host = uri.authority().map(Authority::as_str).or(header);
     let name = host.map_or_else(|| address(connection.local), |h| without_port(h).to_owned());
     let catalog = api.broker.catalog();
     let known = catalog.nodes.values().filter(|n| n.id != api.broker.node());

@@ -80,14 +80,26 @@ impl Batches {
         Ok(())
     }
 
-    /// Appends all of them and waits until they are durable.
-    pub(super) async fn append(mut self, api: &Api, topic: &Topic) -> Result<Vec<Run>, Problem> {
+    fn finish(&mut self) {
         for (partition, builder) in std::mem::take(&mut self.building) {
             let count = builder.len() as u64;
             if let Some(bytes) = builder.finish() {
                 self.finished.push((partition, bytes, count));
             }
         }
+    }
+
+    /// All of them as they would be appended, each with its number of records.
+    pub(super) fn finished(&mut self) -> impl Iterator<Item = (&[u8], u64)> {
+        self.finish();
+        self.finished
+            .iter()
+            .map(|(_, bytes, count)| (&bytes[..], *count))
+    }
+
+    /// Appends all of them and waits until they are durable.
+    pub(super) async fn append(mut self, api: &Api, topic: &Topic) -> Result<Vec<Run>, Problem> {
+        self.finish();
         let mut failure = None;
         let mut pending: Vec<(PartitionIndex, u64, Pending)> = Vec::new();
         for (partition, bytes, count) in self.finished.drain(..) {

@@ -1,7 +1,7 @@
 //! `POST /v1/topic/{topic}/messages`: records in, an answer once they are durable.
 //!
 //! ```text
-//! body          -> records     lines.rs, records.rs, frames.rs (by media type; anything else is one record)
+//! body          -> records     fill.rs by media type: lines.rs, records.rs, frames.rs; anything else is one record
 //! records       -> batches     batches.rs; one small record waits with its like in gather.rs while a flush runs
 //! batches       -> offsets     the broker
 //! ```
@@ -10,6 +10,7 @@
 
 mod batches;
 mod decode;
+mod fill;
 mod frames;
 mod gather;
 mod lines;
@@ -36,6 +37,7 @@ use super::query::{Known, Query};
 use super::{Answered, Api, State, media, node, topics};
 use batches::{Batches, Run};
 pub use decode::decode;
+use fill::{Common, To};
 pub(crate) use gather::Gatherer;
 
 const KNOWN: &[Known] = &[
@@ -74,13 +76,6 @@ impl Turns {
     }
 }
 
-/// What the query says of all records of a body.
-struct Common {
-    key: Option<Bytes>,
-    partition: Option<PartitionIndex>,
-    timestamp: Timestamp,
-}
-
 /// See the file's head.
 pub(crate) async fn produce(
     api: State,
@@ -95,49 +90,32 @@ pub(crate) async fn produce(
     let body = body::read(&headers, body, &bounds).await?;
     api.metrics.produce_bytes.inc_by(body.len() as u64);
     let topic = topic(&api, &name).await?;
-    if let Some(partition) = common.partition {
-        known_partition(&topic, partition)?;
+    if let Some(partition) = common.partition.filter(|p| topic.partition(*p).is_none()) {
+        return Err(unknown_partition(
+            &topic.name,
+            topic.partitions.len(),
+            partition,
+        ));
     }
     let limit = api.broker.topic_settings(&topic).max_message_bytes as usize;
     let home = common.partition.unwrap_or_else(|| match &common.key {
         Some(key) => partition_for_key(key, topic.partitions.len() as u32),
         None => api.turns.next(&topic, &api.broker.catalog()),
     });
-    let media = media::of_body(&headers);
     let mut batches = Batches::new(limit);
-    match media.as_str() {
-        media::NDJSON => {
-            for line in lines::lines(&body) {
-                batches.add(
-                    home,
-                    common.timestamp,
-                    common.key.as_deref(),
-                    Some(line),
-                    &[],
-                )?;
-            }
-        }
-        media::FRAMES => {
-            for frame in frames::frames(&body) {
-                batches.add(
-                    home,
-                    common.timestamp,
-                    common.key.as_deref(),
-                    Some(frame?),
-                    &[],
-                )?;
-            }
-        }
-        media::RECORDS => records_into(&mut batches, &topic, &body, &common, home)?,
-        _ => {
-            let record = Record {
-                key: common.key,
-                value: Some(body),
-                headers: Vec::new(),
-                timestamp: common.timestamp,
-            };
-            return single(&api, &topic, home, limit, record, &headers).await;
-        }
+    let to = To {
+        topic: &topic.name,
+        partitions: topic.partitions.len() as u32,
+        home,
+    };
+    if !fill::fill(&mut batches, &media::of_body(&headers), &body, &common, &to)? {
+        let record = Record {
+            key: common.key,
+            value: Some(body),
+            headers: Vec::new(),
+            timestamp: common.timestamp,
+        };
+        return single(&api, &topic, home, limit, record, &headers).await;
     }
     drop(body);
     if batches.is_empty() {
@@ -174,25 +152,20 @@ fn checked_timestamp(ms: i64) -> Result<Timestamp, &'static str> {
     }
 }
 
-fn known_partition(topic: &Topic, partition: PartitionIndex) -> Result<(), Problem> {
-    if topic.partition(partition).is_some() {
-        return Ok(());
-    }
-    Err(unknown_partition(topic, partition))
-}
-
 /// The topic has no partition of this number.
-pub(crate) fn unknown_partition(topic: &Topic, partition: PartitionIndex) -> Problem {
-    let count = topic.partitions.len();
+pub(crate) fn unknown_partition(
+    topic: &TopicName,
+    count: usize,
+    partition: PartitionIndex,
+) -> Problem {
     Problem::absent(
         "unknown-partition",
         format!(
-            "topic '{}' has {count} partitions, 0 to {}; there is no partition {partition}",
-            topic.name,
+            "topic '{topic}' has {count} partitions, 0 to {}; there is no partition {partition}",
             count.saturating_sub(1)
         ),
     )
-    .with("topic", topic.name.as_str())
+    .with("topic", topic.as_str())
     .with("partitions", count)
 }
 
@@ -203,44 +176,6 @@ async fn topic(api: &Api, name: &TopicName) -> Result<Arc<Topic>, Problem> {
     }
     let topic = api.broker.topic_or_create(name.as_str()).await?;
     topic.ok_or_else(|| topics::unknown(name))
-}
-
-fn records_into(
-    batches: &mut Batches,
-    topic: &Topic,
-    body: &Bytes,
-    common: &Common,
-    home: PartitionIndex,
-) -> Result<(), Problem> {
-    if common.key.is_some() {
-        return Err(Problem::bad(
-            "invalid-parameter",
-            "parameter 'partitionKey' does not go with this media type; give each record its 'key'",
-        ));
-    }
-    let count = topic.partitions.len() as u32;
-    records::each(body, |incoming| {
-        let partition = match (incoming.partition, common.partition, &incoming.record.key) {
-            (Some(own), _, _) => {
-                known_partition(topic, own)?;
-                own
-            }
-            (None, None, Some(key)) => partition_for_key(key, count),
-            (None, _, _) => home,
-        };
-        let record = &incoming.record;
-        let timestamp = match incoming.record.timestamp {
-            Timestamp::NONE => common.timestamp,
-            own => own,
-        };
-        let headers: Vec<_> = record
-            .headers
-            .iter()
-            .map(|(n, v)| (&n[..], v.as_deref()))
-            .collect();
-        let key = record.key.as_deref();
-        batches.add(partition, timestamp, key, record.value.as_deref(), &headers)
-    })
 }
 
 async fn single(

@@ -104,7 +104,7 @@ fn partition(
         .ok_or_else(|| topics::unknown(name))?;
     match topic.partition(index) {
         Some(_) => Ok(topic.address(index)),
-        None => Err(unknown_partition(topic, index)),
+        None => Err(unknown_partition(name, topic.partitions.len(), index)),
     }
 }
 

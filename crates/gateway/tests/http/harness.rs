@@ -1,0 +1,173 @@
+//! A node with its HTTP door, and a client of few words.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use floe_broker::{Broker, Settings, World};
+use floe_gateway::{http as door, listen};
+use floe_world::{Pool, clock, disk, random, tasks};
+use http::{HeaderMap, Request, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use serde_json::Value;
+use tokio::net::{TcpListener, TcpStream};
+
+pub(crate) const JSON: (&str, &str) = ("accept", "application/json");
+pub(crate) const RECORDS: (&str, &str) = ("content-type", "application/vnd.floe.records+json");
+pub(crate) const LINES: (&str, &str) = ("content-type", "application/x-ndjson");
+
+pub(crate) struct Node {
+    pub(crate) address: std::net::SocketAddr,
+    _stopper: listen::Stopper,
+}
+
+/// What came back.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+impl Answer {
+    pub(crate) fn expect(self, status: u16) -> Self {
+        assert_eq!(self.status.as_u16(), status, "{self:?}");
+        self
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|e| panic!("{e}: {self:?}"))
+    }
+
+    /// The kind of a problem.
+    pub(crate) fn problem(&self) -> String {
+        assert_eq!(self.headers["content-type"], "application/problem+json");
+        let body = self.json();
+        assert!(!body["detail"].as_str().unwrap().is_empty());
+        assert_eq!(body["status"], self.status.as_u16());
+        let kind = body["type"].as_str().unwrap();
+        kind.strip_prefix("urn:floe:problem:").unwrap().to_owned()
+    }
+}
+
+impl Node {
+    pub(crate) async fn start() -> Self {
+        let mut settings = Settings::new(PathBuf::from("/data"));
+        settings.log.ring_bytes = 64 << 20;
+        let world = World {
+            disk: Arc::new(disk::Simulated::new(7)),
+            clock: Arc::new(clock::System),
+            random: Arc::new(random::System),
+            memory: Pool::new(128 << 20),
+        };
+        let broker = Broker::start(world, settings, |_| {}).await.unwrap();
+        let (stopper, stop) = listen::Stopper::new();
+        let clock = Arc::clone(&broker.world().clock);
+        let counted = listen::Metrics::default();
+        let gate = listen::Gate::new(listen::Limits::default(), stop, clock, counted);
+        let settings = door::Settings {
+            produce_body_bytes_max: 1024 * 1024,
+            produce_port: 9251,
+            consume_port: 9252,
+        };
+        let door = door::Door::new(broker, gate, settings, door::Metrics::default());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tasks::spawn(async move { door.run(listener).await });
+        Self {
+            address,
+            _stopper: stopper,
+        }
+    }
+
+    pub(crate) async fn open(&self) -> Client {
+        let stream = TcpStream::connect(self.address).await.unwrap();
+        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
+        tasks::spawn(connection);
+        Client(sender)
+    }
+
+    /// A connection of HTTP/2 with prior knowledge.
+    pub(crate) async fn open_http2(&self) -> http2::SendRequest<Full<Bytes>> {
+        let stream = TcpStream::connect(self.address).await.unwrap();
+        let io = TokioIo::new(stream);
+        let (sender, connection) = http2::handshake(TokioExecutor::new(), io).await.unwrap();
+        tasks::spawn(connection);
+        sender
+    }
+
+    /// One call on a connection of its own.
+    pub(crate) async fn call(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> Answer {
+        self.open().await.call(method, path, headers, body).await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.call("GET", path, &[], "").await
+    }
+
+    pub(crate) async fn post(
+        &self,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> Answer {
+        self.call("POST", path, headers, body).await
+    }
+
+    /// The records of a partition from an offset.
+    pub(crate) async fn records(&self, topic: &str, partition: u64, query: &str) -> Vec<Value> {
+        let path = format!("/v1/topic/{topic}/partitions/{partition}/records?{query}");
+        let answer = self.get(&path).await.expect(200).json();
+        answer["records"].as_array().unwrap().clone()
+    }
+}
+
+/// One connection.
+pub(crate) struct Client(http1::SendRequest<Full<Bytes>>);
+
+impl Client {
+    pub(crate) async fn call(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> Answer {
+        let request = request(method, path, headers, body);
+        self.0.ready().await.unwrap();
+        answer(self.0.send_request(request).await.unwrap()).await
+    }
+}
+
+pub(crate) fn request(
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: impl Into<Bytes>,
+) -> Request<Full<Bytes>> {
+    let mut request = Request::builder().method(method).uri(path);
+    if !path.starts_with("http") {
+        request = request.header("host", "floe.example:9250");
+    }
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    request.body(Full::new(body.into())).unwrap()
+}
+
+pub(crate) async fn answer(response: http::Response<hyper::body::Incoming>) -> Answer {
+    let (head, body) = response.into_parts();
+    Answer {
+        status: head.status,
+        headers: head.headers,
+        body: body.collect().await.unwrap().to_bytes(),
+    }
+}
