@@ -124,6 +124,8 @@ pub(crate) fn settings_of(settings: &Settings, topic: &Topic) -> TopicSettings {
         resolved.retention_ms = None;
         resolved.retention_bytes = None;
         resolved.timestamp_after_max_ms = i64::MAX as u64;
+        // What Floe writes itself must not depend on what users may write.
+        resolved.max_message_bytes = floe_model::limits::BATCH_BYTES_MAX as u32;
     }
     resolved
 }

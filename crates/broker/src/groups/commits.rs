@@ -24,20 +24,16 @@ impl Groups {
             return Err(Refusal::InvalidGroupId.into());
         }
         let shard = inner.shard(group);
-        let (results, receipt) = {
-            let mut state = shard.lock();
+        let step = |state: &mut State| {
             state.check_commit(inner, group, caller)?;
-            let mut rows = Vec::new();
+            let mut rows = Rows::default();
             let results = positions
-                .into_iter()
-                .map(|new| {
-                    let row = inner.row(&state, group, new)?;
-                    rows.push(row);
-                    Ok(())
-                })
+                .iter()
+                .map(|new| rows.add(inner, state, group, new))
                 .collect();
-            (results, state.store(&inner.node, shard, rows)?)
+            Ok((results, state.store(&inner.node, shard, rows.rows)?))
         };
+        let (results, receipt) = inner.patiently(shard, step).await?;
         receipt.stored().await?;
         Ok(results)
     }
@@ -70,8 +66,7 @@ impl Groups {
         let inner = &self.0;
         let catalog = inner.node.catalog.load_full();
         let shard = inner.shard(group);
-        let (results, receipt) = {
-            let mut state = shard.lock();
+        let step = |state: &mut State| {
             if !state.is_known(group) {
                 return Err(Refusal::NotFound.into());
             }
@@ -92,8 +87,9 @@ impl Groups {
                 .map(|(partition, _)| (row::key(group, *partition), None))
                 .filter(|(key, _)| state.table.get(key).is_some())
                 .collect();
-            (results, state.store(&inner.node, shard, rows)?)
+            Ok((results, state.store(&inner.node, shard, rows)?))
         };
+        let (results, receipt) = inner.patiently(shard, step).await?;
         receipt.stored().await?;
         Ok(results)
     }
@@ -102,9 +98,8 @@ impl Groups {
     pub async fn delete_group(&self, group: &GroupId) -> Result<(), Error> {
         let inner = &self.0;
         let shard = inner.shard(group);
-        let receipt = {
-            let mut state = shard.lock();
-            if state.groups.contains_key(group) {
+        let step = |state: &mut State| {
+            if state.has_members(group) {
                 return Err(Refusal::NotEmpty.into());
             }
             if !state.is_known(group) {
@@ -112,9 +107,9 @@ impl Groups {
             }
             let prefix = row::prefix(group);
             let rows = deletions(state.table.prefix(&prefix));
-            state.store(&inner.node, shard, rows)?
+            state.store(&inner.node, shard, rows)
         };
-        receipt.stored().await
+        inner.patiently(shard, step).await?.stored().await
     }
 
     /// Positions in a topic that was deleted go. What fails here is done by the next start.
@@ -130,15 +125,14 @@ impl Groups {
 
     async fn forget(&self, is_gone: impl Fn(TopicId) -> bool) {
         for shard in &self.0.shards {
-            let stored = {
-                let mut state = shard.lock();
+            let step = |state: &mut State| {
                 let gone = state.table.rows().filter(|(key, _)| {
                     row::parse_key(key).is_some_and(|(_, partition)| is_gone(partition.topic))
                 });
                 let rows = deletions(gone);
                 state.store(&self.0.node, shard, rows)
             };
-            let stored = match stored {
+            let stored = match self.0.patiently(shard, step).await {
                 Ok(receipt) => receipt.stored().await,
                 Err(error) => Err(error),
             };
@@ -153,18 +147,27 @@ fn deletions<'a>(rows: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Vec<Row> {
     rows.map(|(key, _)| (key.to_vec(), None)).collect()
 }
 
-impl Inner {
-    /// The row of a new position, if it may be stored.
-    pub(super) fn row(
-        &self,
+/// What one request stores.
+#[derive(Default)]
+pub(super) struct Rows {
+    pub(super) rows: Vec<Row>,
+    /// By how much they make the table larger.
+    new_bytes: usize,
+}
+
+impl Rows {
+    /// Adds the row of a new position, if it may be stored.
+    pub(super) fn add(
+        &mut self,
+        inner: &Inner,
         state: &State,
         group: &GroupId,
-        new: NewPosition,
-    ) -> Result<Row, CommitRefusal> {
-        if new.metadata.len() > self.node.settings.offset_metadata_bytes_max {
+        new: &NewPosition,
+    ) -> Result<(), CommitRefusal> {
+        if new.metadata.len() > inner.node.settings.offset_metadata_bytes_max {
             return Err(CommitRefusal::MetadataTooLarge);
         }
-        let catalog = self.node.catalog.load();
+        let catalog = inner.node.catalog.load();
         if catalog.partition(new.partition).is_none() {
             return Err(CommitRefusal::UnknownPartition);
         }
@@ -172,14 +175,21 @@ impl Inner {
         let value = row::value(&Position {
             offset: new.offset,
             leader_epoch: new.leader_epoch,
-            metadata: new.metadata,
-            committed_at: self.node.world.clock.now(),
+            metadata: Arc::clone(&new.metadata),
+            committed_at: inner.node.world.clock.now(),
         });
-        let has_room = self.usage.has_room_for_position(key.len() + value.len());
-        if !has_room && state.table.get(&key).is_none() {
+        let growth = match state.table.get(&key) {
+            Some(old) => value.len().saturating_sub(old.len()),
+            None => key.len() + value.len(),
+        };
+        // A position that only moves is never refused for room.
+        let bytes = self.new_bytes + growth;
+        if growth > 0 && !inner.usage.has_room_for_position(bytes) {
             return Err(CommitRefusal::TooMany);
         }
-        Ok((key, Some(value)))
+        self.new_bytes = bytes;
+        self.rows.push((key, Some(value)));
+        Ok(())
     }
 }
 
@@ -201,6 +211,14 @@ impl State {
 
     pub(super) fn position(&self, group: &GroupId, partition: TopicPartition) -> Option<Position> {
         row::parse_value(self.table.get(&row::key(group, partition))?)
+    }
+
+    fn has_members(&self, group: &GroupId) -> bool {
+        match self.groups.get(group).map(|entry| &entry.machine) {
+            Some(Machine::Classic(machine)) => machine.members().next().is_some(),
+            Some(Machine::Assigned(machine)) => machine.members().next().is_some(),
+            None => false,
+        }
     }
 
     /// Whether the group has members or positions.

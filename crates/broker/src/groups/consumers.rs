@@ -8,10 +8,11 @@ use floe_groups::assigned::{self, Caller, Delivery, DeliveryToken, OnNewGroup, R
 use floe_groups::{ConnectionId, GroupId, NewPosition, Refusal};
 use floe_model::{Offset, TopicPartition};
 
+use super::commits::Rows;
 use super::directory::Place;
 use super::shard::{Entry, Machine, Shard, State};
-use super::store::{Receipt, unavailable};
-use super::{Error, Groups, Inner, Registered, membership, row};
+use super::store::{NotDone, Receipt, unavailable};
+use super::{CommitRefusal, Error, Groups, Inner, Registered, membership, row};
 use crate::OffsetSpec;
 
 impl Groups {
@@ -151,11 +152,8 @@ impl Inner {
                 ends.push((address, found.map_or(Offset::ZERO, |found| found.offset)));
             }
         }
-        let receipt = {
-            let mut state = shard.lock();
-            self.store_positions(shard, &mut state, group, &ends)?
-        };
-        receipt.stored().await
+        let step = |state: &mut State| self.store_positions(shard, state, group, &ends);
+        self.patiently(shard, step).await?.stored().await
     }
 
     /// Appends positions of a group; those in topics that have just been deleted are left out.
@@ -165,8 +163,8 @@ impl Inner {
         state: &mut State,
         group: &GroupId,
         ends: &[(TopicPartition, Offset)],
-    ) -> Result<Receipt, Error> {
-        let mut rows = Vec::with_capacity(ends.len());
+    ) -> Result<Receipt, NotDone> {
+        let mut rows = Rows::default();
         for (partition, offset) in ends {
             let new = NewPosition {
                 partition: *partition,
@@ -174,37 +172,33 @@ impl Inner {
                 leader_epoch: None,
                 metadata: Arc::default(),
             };
-            match self.row(state, group, new) {
-                Ok(row) => rows.push(row),
-                Err(super::CommitRefusal::UnknownPartition) => {}
-                Err(refusal) => return Err(unavailable(&refusal)),
+            match rows.add(self, state, group, &new) {
+                Ok(()) | Err(CommitRefusal::UnknownPartition) => {}
+                Err(refusal) => return Err(unavailable(&refusal).into()),
             }
         }
-        state.store(&self.node, shard, rows)
+        state.store(&self.node, shard, rows.rows)
     }
 
     /// Stores what `begin` gives out, and tells the group when it is durable.
     pub(super) async fn commit_delivery(
         &self,
         place: &Place,
-        begin: impl FnOnce(
-            &mut assigned::Group,
-            std::time::Duration,
-        ) -> Result<Option<Delivery>, Refusal>,
+        begin: impl Fn(&mut assigned::Group, std::time::Duration) -> Result<Option<Delivery>, Refusal>,
     ) -> Result<(), Error> {
         let shard = self.shard(&place.group);
-        let (delivery, receipt) = {
-            let mut state = shard.lock();
+        let step = |state: &mut State| {
             let machine = state.assigned(&place.group, &place.consumer, place.registration)?;
             let Some(delivery) = begin(machine, self.now())? else {
-                return Ok(());
+                return Ok(None);
             };
-            let receipt =
-                self.store_positions(shard, &mut state, &place.group, &ends(&delivery))?;
-            (delivery, receipt)
+            let receipt = self.store_positions(shard, state, &place.group, &ends(&delivery))?;
+            Ok(Some((delivery, receipt)))
         };
-        receipt.stored().await?;
-        self.committed(place, &delivery);
+        if let Some((delivery, receipt)) = self.patiently(shard, step).await? {
+            receipt.stored().await?;
+            self.committed(place, &delivery);
+        }
         Ok(())
     }
 

@@ -19,7 +19,7 @@ impl Groups {
         let is_new = join.member_id.is_empty();
         let (ticket, receiver) = {
             let mut state = shard.lock();
-            if !is_new && state.classic(group).is_none() && !state.groups.contains_key(group) {
+            if !is_new && !state.groups.contains_key(group) {
                 return Err(Refusal::UnknownMember);
             }
             state.check_room(join.bytes())?;

@@ -11,6 +11,7 @@ use tokio::sync::Notify;
 use super::consumers::ends;
 use super::directory::Place;
 use super::load::base;
+use super::shard::State;
 use super::store::unavailable;
 use super::{Chunk, Error, Groups, Inner, Polled};
 use crate::{Fetch, FetchError, FetchPart, FetchedPart, Isolation};
@@ -50,8 +51,7 @@ impl Groups {
 impl Inner {
     async fn begin_poll(&self, place: &Place, received: Received) -> Result<Plan, Error> {
         let shard = self.shard(&place.group);
-        let (plan, receipt) = {
-            let mut state = shard.lock();
+        let step = |state: &mut State| {
             state.see_catalog(&self.node.catalog.load(), &place.group, false);
             let machine = state.assigned(&place.group, &place.consumer, place.registration)?;
             let plan = machine.begin_poll(self.now(), &place.consumer, received)?;
@@ -59,12 +59,13 @@ impl Inner {
                 None => None,
                 Some(delivery) => {
                     let ends = ends(delivery);
-                    Some(self.store_positions(shard, &mut state, &place.group, &ends)?)
+                    Some(self.store_positions(shard, state, &place.group, &ends)?)
                 }
             };
             state.settle(&place.group);
-            (plan, receipt)
+            Ok((plan, receipt))
         };
+        let (plan, receipt) = self.patiently(shard, step).await?;
         if let (Some(delivery), Some(receipt)) = (&plan.commit, receipt) {
             receipt.stored().await?;
             self.committed(place, delivery);

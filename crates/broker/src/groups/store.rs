@@ -1,25 +1,31 @@
 //! Storing positions: appended to `__group_positions`, applied to the table once they are durable.
 //!
 //! Guarantees: the table takes batches in the order of the log, each when the commit offset has passed it, whether or
-//! not the caller still waits. A shard has at most [`WRITES_MAX`] commits on their way; more are refused as busy.
+//! not the caller still waits. A shard has at most [`WRITES_MAX`] commits on their way; others wait a little for room, then are refused.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
+use floe_groups::Refusal;
 use floe_model::Timestamp;
 use floe_wire::batch::{Builder, View};
 use floe_wire::codec::{Codec, Scratch};
 use tokio::sync::{mpsc, oneshot};
 
-use super::Error;
 use super::shard::{Shard, State};
 use super::snapshots::Keeper;
 use super::usage::Usage;
+use super::{Error, Inner};
 use crate::node::Node;
-use crate::{Pending, ProduceError, ProduceOptions};
+use crate::{Pending, ProduceError, ProduceOptions, Unavailable};
 
 /// Commits of one shard on their way to the disk.
 pub(super) const WRITES_MAX: usize = 4096;
+/// How long a commit waits for room in the log.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Pause when a shard has too many commits on their way.
+const QUEUE_PAUSE: Duration = Duration::from_millis(10);
 /// Rows of one batch, in bytes.
 const BATCH_BYTES: usize = 256 * 1024;
 
@@ -40,12 +46,55 @@ pub(super) struct Receipt(Vec<oneshot::Receiver<Result<(), ProduceError>>>);
 impl Receipt {
     pub(super) async fn stored(self) -> Result<(), Error> {
         for one in self.0 {
-            let stopping = || unavailable(&crate::Unavailable::Stopping);
+            let stopping = || unavailable(&Unavailable::Stopping);
             one.await
                 .map_err(|_| stopping())?
                 .map_err(|error| unavailable(&error))?;
         }
         Ok(())
+    }
+}
+
+/// Why a step under a shard's lock was not done.
+pub(super) enum NotDone {
+    /// The log or the queue is full for the moment.
+    Busy(Duration),
+    /// As the caller is told.
+    Error(Error),
+}
+
+impl From<Error> for NotDone {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl From<Refusal> for NotDone {
+    fn from(refusal: Refusal) -> Self {
+        Self::Error(refusal.into())
+    }
+}
+
+impl Inner {
+    /// Does a step under the shard's lock; while there is no room for what it stores, again after a pause. What was
+    /// decided before the pause is decided anew.
+    pub(super) async fn patiently<T>(
+        &self,
+        shard: &Shard,
+        mut step: impl FnMut(&mut State) -> Result<T, NotDone>,
+    ) -> Result<T, Error> {
+        let until = self.now() + PATIENCE;
+        loop {
+            let done = step(&mut shard.lock());
+            match done {
+                Ok(value) => return Ok(value),
+                Err(NotDone::Error(error)) => return Err(error),
+                Err(NotDone::Busy(pause)) if self.now() + pause < until => {
+                    tokio::time::sleep(pause).await;
+                }
+                Err(NotDone::Busy(_)) => return Err(unavailable(&"the node is busy")),
+            }
+        }
     }
 }
 
@@ -60,7 +109,7 @@ impl State {
         node: &Node,
         shard: &Shard,
         rows: Vec<Row>,
-    ) -> Result<Receipt, Error> {
+    ) -> Result<Receipt, NotDone> {
         let now = node.world.clock.now();
         let mut receipts = Vec::new();
         for batch in batches(now, rows) {
@@ -74,21 +123,24 @@ impl State {
         node: &Node,
         shard: &Shard,
         batch: Bytes,
-    ) -> Result<oneshot::Receiver<Result<(), ProduceError>>, Error> {
-        let stopping = || unavailable(&crate::Unavailable::Stopping);
+    ) -> Result<oneshot::Receiver<Result<(), ProduceError>>, NotDone> {
+        let stopping = || unavailable(&Unavailable::Stopping);
         let writes = self.writes.as_ref().ok_or_else(stopping)?;
         // Order: room first, then the append: what is in the log must reach the table.
         let room = writes.try_reserve().map_err(|error| match error {
-            mpsc::error::TrySendError::Full(()) => {
-                unavailable(&"too many commits are on their way")
-            }
-            mpsc::error::TrySendError::Closed(()) => stopping(),
+            mpsc::error::TrySendError::Full(()) => NotDone::Busy(QUEUE_PAUSE),
+            mpsc::error::TrySendError::Closed(()) => stopping().into(),
         })?;
         let led = node.partition(shard.partition).ok_or_else(stopping)?;
         let options = ProduceOptions { internal: true };
         let pending = led
             .append(&node.log, &batch, options, node.now())
-            .map_err(|error| unavailable(&error))?;
+            .map_err(|error| match error {
+                ProduceError::Unavailable(Unavailable::Busy { retry_after }) => {
+                    NotDone::Busy(retry_after)
+                }
+                error => unavailable(&error).into(),
+            })?;
         let (done, receipt) = oneshot::channel();
         room.send(Write {
             pending,

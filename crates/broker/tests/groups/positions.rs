@@ -6,6 +6,8 @@ use floe_broker::groups::{CommitRefusal, State};
 use floe_groups::{NewPosition, Refusal};
 use floe_model::{LeaderEpoch, Offset, PartitionIndex, TopicId, TopicPartition};
 
+use floe_world::tasks;
+
 use crate::harness::Outside;
 use crate::words::{group, nobody, position, refused};
 
@@ -254,4 +256,107 @@ async fn a_table_that_was_snapshotted_twice_shortens_its_log_and_restores_exactl
             .iter()
             .all(|(_, position)| position.offset.0 >= 399)
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_users_may_write_does_not_bound_what_groups_may_store() {
+    let mut outside = Outside::new();
+    outside.settings.topic_defaults.max_message_bytes = 100;
+    outside.settings.topic_defaults.log_append_time = true;
+    let node = outside.start().await;
+    let at = node.topic("t", 1).await;
+    assert_eq!(node.commit_position("g", at, 7).await.unwrap(), [Ok(())]);
+    node.shut_down().await;
+    assert_eq!(outside.start().await.committed("g", at), Some(7));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn more_commits_than_may_be_on_their_way_wait_for_their_turn() {
+    let node = Outside::new().start().await;
+    let at = node.topic("t", 1).await;
+    let commits: Vec<_> = (0..6_000)
+        .map(|offset| {
+            let groups = node.0.groups().clone();
+            tasks::spawn(async move {
+                let positions = vec![position(at, offset)];
+                groups.commit(&group("g"), &nobody(), positions).await
+            })
+        })
+        .collect();
+    for commit in commits {
+        assert_eq!(commit.await.unwrap().unwrap(), [Ok(())]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commits_that_were_answered_before_a_stop_are_kept() {
+    let outside = Outside::new();
+    let node = outside.start().await;
+    let at = node.topic("t", 1).await;
+    let committing = {
+        let groups = node.0.groups().clone();
+        tasks::spawn(async move {
+            let mut last = 0;
+            loop {
+                let positions = vec![position(at, last + 1)];
+                match groups.commit(&group("g"), &nobody(), positions).await {
+                    Ok(results) => assert_eq!(results, [Ok(())]),
+                    Err(_) => return last,
+                }
+                last += 1;
+            }
+        })
+    };
+    while node.committed("g", at) < Some(50) {
+        tokio::task::yield_now().await;
+    }
+    node.shut_down().await;
+    let last = committing.await.unwrap();
+    let restored = outside.start().await.committed("g", at).unwrap();
+    assert!(
+        restored == last || restored == last + 1,
+        "{restored} {last}"
+    );
+}
+
+/// P8.
+#[tokio::test(flavor = "multi_thread")]
+async fn positions_beyond_the_memory_budget_are_refused_and_known_ones_move_on() {
+    // A sixteenth of 128 MiB, which one group fills.
+    let node = Outside::new().start().await;
+    let at = node.topic("t", 2_000).await;
+    let note = "n".repeat(4096);
+    let full = |offset| -> Vec<_> {
+        (0..2_000)
+            .map(|partition| NewPosition {
+                metadata: Arc::from(note.as_str()),
+                ..position(
+                    TopicPartition {
+                        partition: PartitionIndex(partition),
+                        ..at
+                    },
+                    offset,
+                )
+            })
+            .collect()
+    };
+    let groups = node.0.groups();
+    let first = groups
+        .commit(&group("a"), &nobody(), full(1))
+        .await
+        .unwrap();
+    assert_eq!(first[0], Ok(()));
+    let second = groups
+        .commit(&group("b"), &nobody(), full(1))
+        .await
+        .unwrap();
+    assert!(second.contains(&Err(CommitRefusal::TooMany)));
+    let again = groups
+        .commit(&group("a"), &nobody(), full(2))
+        .await
+        .unwrap();
+    assert!(again.iter().all(Result::is_ok));
+    groups.delete_group(&group("a")).await.unwrap();
+    let other = node.commit_position("c", at, 1).await.unwrap();
+    assert_eq!(other, [Ok(())]);
 }

@@ -35,14 +35,6 @@ impl Group {
         }
     }
 
-    /// Whether a member that reads positions is one; callers without an id may always read.
-    pub fn check_read(&self, caller: &Caller) -> Result<(), Refusal> {
-        if caller.member_id.is_empty() && caller.generation < GenerationId(0) {
-            return Ok(());
-        }
-        self.check_caller(caller)
-    }
-
     pub(super) fn check_caller(&self, caller: &Caller) -> Result<(), Refusal> {
         self.check_member(&caller.member_id, caller.instance_id.as_ref())?;
         if caller.generation != self.generation {
