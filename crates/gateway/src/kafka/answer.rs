@@ -1,6 +1,8 @@
 //! What goes out for one request: a frame in one or more parts, so that records leave by reference.
 
+use std::collections::VecDeque;
 use std::io::IoSlice;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::{BufMut, Bytes, BytesMut};
 use floe_wire::ErrorCode;
@@ -88,16 +90,33 @@ impl Answer {
     }
 }
 
-/// Bytes waiting to be written, in order.
-#[derive(Debug, Default)]
-pub(super) struct Outbox {
-    parts: std::collections::VecDeque<Bytes>,
+/// Bytes waiting to be written, in order; they count among those of all connections while they wait.
+#[derive(Debug)]
+pub(super) struct Outbox<'a> {
+    parts: VecDeque<Bytes>,
     bytes: usize,
+    all: &'a AtomicUsize,
 }
 
-impl Outbox {
+impl Drop for Outbox<'_> {
+    fn drop(&mut self) {
+        self.all.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+impl<'a> Outbox<'a> {
+    /// An empty one that counts into `all`.
+    pub(super) fn new(all: &'a AtomicUsize) -> Self {
+        Self {
+            parts: VecDeque::new(),
+            bytes: 0,
+            all,
+        }
+    }
+
     pub(super) fn push(&mut self, answer: Answer) {
         self.bytes += answer.len();
+        self.all.fetch_add(answer.len(), Ordering::Relaxed);
         self.parts.extend(answer.into_parts());
     }
 
@@ -121,6 +140,7 @@ impl Outbox {
     /// Takes away what was written.
     pub(super) fn advance(&mut self, mut written: usize) {
         self.bytes -= written;
+        self.all.fetch_sub(written, Ordering::Relaxed);
         while let Some(front) = self.parts.front_mut() {
             if front.len() > written {
                 bytes::Buf::advance(front, written);
@@ -163,7 +183,8 @@ mod tests {
     #[test]
     fn an_outbox_gives_back_every_byte_once_whatever_the_writes_take() {
         for step in 1..9 {
-            let mut outbox = Outbox::default();
+            let all = AtomicUsize::new(0);
+            let mut outbox = Outbox::new(&all);
             outbox.push(Answer::finish(vec![
                 Bytes::from_static(b"\0\0\0\0ab"),
                 Bytes::new(),
@@ -178,6 +199,7 @@ mod tests {
                 outbox.advance(take);
             }
             assert_eq!(seen, b"\0\0\0\x05abcde\0\0\0\x01f");
+            assert_eq!(all.load(Ordering::Relaxed), 0);
         }
     }
 }

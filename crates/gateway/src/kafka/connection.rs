@@ -17,6 +17,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use floe_wire::frame;
 use floe_world::{Buffer, memory};
+use socket2::SockRef;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -79,6 +80,11 @@ impl From<io::Error> for Ended {
 
 /// Serves one connection until it ends.
 pub(super) async fn serve(door: &Door, accepted: &Accepted) {
+    let peer = accepted.connection.peer;
+    let buffer = door.settings().send_buffer_bytes;
+    if let Err(error) = SockRef::from(&*accepted.stream).set_send_buffer_size(buffer) {
+        tracing::debug!(%peer, %error, "cannot set the send buffer");
+    }
     let in_flight = AtomicUsize::new(0);
     let (queue, slots) = mpsc::channel(door.settings().pipeline_max);
     let reading = read(door, accepted, queue, &in_flight);
@@ -87,7 +93,6 @@ pub(super) async fn serve(door: &Door, accepted: &Accepted) {
         ended = reading => ended,
         ended = &mut writing => ended,
     };
-    let peer = accepted.connection.peer;
     match ended {
         Ended::Gone => return,
         Ended::Overdue(what) => {
@@ -258,7 +263,7 @@ async fn write(
 ) -> Ended {
     let mut stopping = pin!(door.gate().stop.reached(Phase::Draining));
     let mut is_stopping = false;
-    let mut outbox = Outbox::default();
+    let mut outbox = Outbox::new(door.waiting_out());
     let mut held = None;
     loop {
         let next = match held.take() {
@@ -302,7 +307,12 @@ async fn write(
 }
 
 /// Takes a finished slot's answer into the outbox.
-fn settle(door: &Door, slot: &Slot, outcome: Outcome, outbox: &mut Outbox) -> Result<(), Close> {
+fn settle(
+    door: &Door,
+    slot: &Slot,
+    outcome: Outcome,
+    outbox: &mut Outbox<'_>,
+) -> Result<(), Close> {
     door.metrics().answered(
         slot.api,
         door.gate().clock.monotonic().saturating_sub(slot.since),
@@ -324,22 +334,33 @@ async fn poll_once(slot: &mut Slot) -> Option<Outcome> {
     .await
 }
 
-async fn flush(door: &Door, stream: &TcpStream, outbox: &mut Outbox) -> Result<(), Ended> {
+async fn flush(door: &Door, stream: &TcpStream, outbox: &mut Outbox<'_>) -> Result<(), Ended> {
     door.metrics().bytes_out.inc_by(outbox.len() as u64);
     while !outbox.is_empty() {
-        let written = stream.try_write_vectored(&outbox.slices());
-        match written {
+        match stream.try_write_vectored(&outbox.slices()) {
             Ok(written) => outbox.advance(written),
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                timeout(door.gate().limits.write_stall, stream.writable())
-                    .await
-                    .map_err(|_| Ended::Overdue("an answer"))??;
-            }
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => writable(door, stream).await?,
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
             Err(e) => return Err(e.into()),
         }
     }
     Ok(())
+}
+
+/// Waits until the caller takes more: as long as the limit says, or a moment only while answers that wait hold much of
+/// the node's memory (they hold records that could otherwise go).
+async fn writable(door: &Door, stream: &TcpStream) -> Result<(), Ended> {
+    let mut left = door.gate().limits.write_stall;
+    loop {
+        let wait = left.min(TICK);
+        match timeout(wait, stream.writable()).await {
+            Ok(writable) => return Ok(writable?),
+            Err(_) => left = left.saturating_sub(wait),
+        }
+        if left.is_zero() || door.is_scarce_for_answers() {
+            return Err(Ended::Overdue("an answer"));
+        }
+    }
 }
 
 /// The largest frame that fits both limit and memory.

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use floe_broker::Broker;
 use floe_world::Pool;
@@ -30,6 +31,8 @@ pub struct Settings {
     pub fetch_bytes_max: usize,
     /// Requests of one connection that may be read ahead of their answers.
     pub pipeline_max: usize,
+    /// `socket.send.buffer.bytes`: what the kernel keeps of answers that a client does not take.
+    pub send_buffer_bytes: usize,
 }
 
 impl Default for Settings {
@@ -39,6 +42,7 @@ impl Default for Settings {
             frame_bytes_max: floe_model::limits::FRAME_BYTES_MAX,
             fetch_bytes_max: 8 * 1024 * 1024,
             pipeline_max: 64,
+            send_buffer_bytes: 256 * 1024,
         }
     }
 }
@@ -55,6 +59,8 @@ struct Inner {
     memory: Pool,
     metrics: Metrics,
     decoding: Semaphore,
+    /// Bytes of answers of all connections that are not written yet.
+    waiting_out: AtomicUsize,
 }
 
 /// Frames above this wait for one of [`LARGE_MAX`] places before they are decoded: a decoded message takes up to 33
@@ -79,6 +85,7 @@ impl Door {
             memory,
             metrics,
             decoding: Semaphore::new(LARGE_MAX),
+            waiting_out: AtomicUsize::new(0),
         }))
     }
 
@@ -100,6 +107,16 @@ impl Door {
 
     pub(super) fn metrics(&self) -> &Metrics {
         &self.0.metrics
+    }
+
+    pub(super) fn waiting_out(&self) -> &AtomicUsize {
+        &self.0.waiting_out
+    }
+
+    /// Whether answers that wait to be written hold more than an eighth of the node's memory.
+    pub(super) fn is_scarce_for_answers(&self) -> bool {
+        let limit = self.0.broker.world().memory.limit() / 8;
+        self.0.waiting_out.load(Ordering::Relaxed) > limit
     }
 
     pub(super) fn frame_bytes_max(&self) -> usize {

@@ -129,3 +129,111 @@ pub(super) fn commit(error: CommitRefusal) -> ErrorCode {
         CommitRefusal::TooMany => ErrorCode::PolicyViolation,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use floe_model::{LeaderEpoch, Offset, PartitionIndex, ProducerId, TopicId, TopicPartition};
+    use floe_wire::batch::Class;
+    use std::time::Duration;
+
+    const ADDRESS: TopicPartition = TopicPartition {
+        topic: TopicId::ZERO,
+        partition: PartitionIndex(0),
+    };
+    const BUSY: Unavailable = Unavailable::Busy {
+        retry_after: Duration::from_millis(1),
+    };
+
+    #[test]
+    fn every_refusal_has_the_code_its_readers_act_on() {
+        let epoch = |given, current| (LeaderEpoch(given), LeaderEpoch(current));
+        let (given, current) = epoch(1, 2);
+        let range = FetchError::OutOfRange {
+            offset: Offset(9),
+            log_start: Offset(1),
+            end: Offset(5),
+        };
+        let damaged = FetchError::Damaged {
+            from: Offset(1),
+            to: Offset(2),
+        };
+        let codes = [
+            (fetch(&FetchError::UnknownPartition(ADDRESS)), 3),
+            (fetch(&FetchError::FencedEpoch { given, current }), 74),
+            (fetch(&FetchError::UnknownEpoch { given, current }), 75),
+            (fetch(&range), 1),
+            (fetch(&damaged), 2),
+            (fetch(&FetchError::Unavailable(BUSY)), 56),
+            (fetch(&FetchError::Unavailable(Unavailable::Stopping)), 6),
+            (refusal(&Refusal::InvalidGroupId), 24),
+            (refusal(&Refusal::MemberIdRequired("m".into())), 79),
+            (refusal(&Refusal::UnknownMember), 25),
+            (refusal(&Refusal::IllegalGeneration), 22),
+            (refusal(&Refusal::RebalanceInProgress), 27),
+            (refusal(&Refusal::FencedInstance), 82),
+            (refusal(&Refusal::InconsistentProtocol), 23),
+            (refusal(&Refusal::Full), 81),
+            (refusal(&Refusal::NotFound), 69),
+            (refusal(&Refusal::NotEmpty), 68),
+            (refusal(&Refusal::SubscribedToTopic), 86),
+            (refusal(&Refusal::MetadataTooLarge(1)), 42),
+            (group(&GroupError::Unavailable("x".into())), 15),
+            (commit(CommitRefusal::MetadataTooLarge), 12),
+            (commit(CommitRefusal::UnknownPartition), 3),
+            (delete_topic(&DeleteTopicError::Unknown("t".into())), 3),
+            (coordinate(&BUSY), 14),
+            (administer(&Unavailable::Stopping), 41),
+        ];
+        for (place, (code, number)) in codes.iter().enumerate() {
+            assert_eq!(code.code(), *number, "row {place}");
+        }
+    }
+
+    #[test]
+    fn every_refused_batch_has_the_code_its_producer_acts_on() {
+        let batch = |class| ProduceError::Batch {
+            class,
+            record: None,
+            reason: String::new(),
+        };
+        let producer = ProducerId(1);
+        let codes = [
+            (batch(Class::Corrupt), 2),
+            (batch(Class::TooLarge), 10),
+            (batch(Class::Invalid), 87),
+            (batch(Class::Timestamp), 32),
+            (batch(Class::Codec), 76),
+            (ProduceError::UnknownPartition(ADDRESS), 3),
+            (
+                ProduceError::OutOfOrderSequence {
+                    producer,
+                    sequence: 5,
+                    expected: 3,
+                },
+                45,
+            ),
+            (
+                ProduceError::DuplicateSequence {
+                    producer,
+                    sequence: 1,
+                },
+                46,
+            ),
+            (
+                ProduceError::StaleProducerEpoch {
+                    producer,
+                    epoch: 0,
+                    current: 1,
+                },
+                47,
+            ),
+            (ProduceError::Unavailable(BUSY), 19),
+            (ProduceError::Unavailable(Unavailable::DiskFull), 56),
+            (ProduceError::Unavailable(Unavailable::Stopping), 6),
+        ];
+        for (error, number) in codes {
+            assert_eq!(produce(&error).code(), number, "{error:?}");
+        }
+    }
+}
