@@ -89,9 +89,9 @@ pub(super) async fn serve(door: &Door, accepted: &Accepted) {
     let (queue, slots) = mpsc::channel(door.settings().pipeline_max);
     let reading = read(door, accepted, queue, &in_flight);
     let mut writing = pin!(write(door, &accepted.stream, slots, &in_flight));
-    let ended = tokio::select! {
-        ended = reading => ended,
-        ended = &mut writing => ended,
+    let (ended, is_writing) = tokio::select! {
+        ended = reading => (ended, true),
+        ended = &mut writing => (ended, false),
     };
     match ended {
         Ended::Gone => return,
@@ -110,8 +110,10 @@ pub(super) async fn serve(door: &Door, accepted: &Accepted) {
             tracing::warn!(%peer, %reason, "Kafka connection closed: cannot be answered");
         }
     }
-    // Requests read before are answered still, if the caller takes the answers.
-    drop(timeout(door.gate().limits.drain, writing).await);
+    if is_writing {
+        // Requests read before are answered still, if the caller takes the answers.
+        drop(timeout(door.gate().limits.drain, writing).await);
+    }
 }
 
 async fn read(

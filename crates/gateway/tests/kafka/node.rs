@@ -32,12 +32,30 @@ pub(crate) fn short() -> Limits {
     }
 }
 
+/// A panic on the runtime's threads would go unseen by a test that only sees its connection close.
+fn end_at_a_panic_of_the_node() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            before(panic);
+            if std::thread::current()
+                .name()
+                .is_some_and(|name| name.starts_with("tokio"))
+            {
+                std::process::abort();
+            }
+        }));
+    });
+}
+
 impl Node {
     pub(crate) async fn start() -> Self {
         Self::with(Limits::default(), kafka::Settings::default()).await
     }
 
     pub(crate) async fn with(limits: Limits, settings: kafka::Settings) -> Self {
+        end_at_a_panic_of_the_node();
         let memory = Pool::new(96 << 20);
         let world = World {
             disk: Arc::new(disk::Simulated::new(7)),
