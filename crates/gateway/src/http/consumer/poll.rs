@@ -94,9 +94,11 @@ fn answer(
         media::RECORDS => json::records(api, &mut pages, chunks),
         _ => binary::items(api, &mut pages, chunks),
     };
-    // On a refusal `delivery` is dropped ungiven here, so the chunk comes again.
-    api.metrics.read_records.inc_by(written?);
+    // On a refusal `delivery` is dropped ungiven here, so the chunk comes again; its token is told for those who decide
+    // to go on without it.
     let token = delivery.token.to_string();
+    let count = written.map_err(|problem| problem.with("delivery", token.as_str()))?;
+    api.metrics.read_records.inc_by(count);
     let mut response = Response::new(pages.finish(delivery));
     let out = response.headers_mut();
     out.insert(header::CONTENT_TYPE, HeaderValue::from_static(form));

@@ -10,6 +10,7 @@
 
 use std::io::Write;
 
+use axum::http::StatusCode;
 use floe_broker::groups::Chunk;
 use floe_model::{LeaderEpoch, Offset};
 
@@ -32,7 +33,7 @@ struct Item {
 /// Writes all items.
 pub(super) fn items(api: &Api, pages: &mut Pages, chunks: &[Chunk]) -> Result<u64, Problem> {
     let mut count = 0;
-    let mut written = 0_u16;
+    let mut written = 0_u32;
     let mut body = Vec::new();
     for chunk in chunks {
         let mut item: Option<Item> = None;
@@ -47,7 +48,7 @@ pub(super) fn items(api: &Api, pages: &mut Pages, chunks: &[Chunk]) -> Result<u6
             }
             add(item.get_or_insert_with(|| begin(found)), found);
             count += 1;
-            written < u16::MAX - 1
+            true
         });
         walked.map_err(|unreadable| unreadable.problem())?;
         if let Some(done) = item {
@@ -55,6 +56,13 @@ pub(super) fn items(api: &Api, pages: &mut Pages, chunks: &[Chunk]) -> Result<u6
             written += 1;
         }
     }
+    let written = u16::try_from(written).map_err(|_| {
+        Problem::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "too-many-items",
+            format!("{written} items do not fit this form, which counts to 65535; poll with Accept: application/json"),
+        )
+    })?;
     pages
         .push(&written.to_be_bytes())
         .map_err(|_| no_memory())?;
