@@ -1,9 +1,9 @@
 //! Real clients: the contract for the two families that every test run has, and kcat's everyday lines.
 
-use floe_tests::contract::{self, Family, Outcome};
+use floe_tests::contract::{self, Family, Lacks, Outcome};
 use floe_tests::{Node, tools};
 
-fn keeps_the_contract(name: &str, program: &str, is_admin: bool) {
+fn keeps_the_contract(name: &str, program: &str, lacks: Lacks) {
     let node = Node::start();
     let program = tools::root().join("tests/clients/python").join(program);
     let program = vec![
@@ -13,7 +13,7 @@ fn keeps_the_contract(name: &str, program: &str, is_admin: bool) {
     let family = Family {
         name: name.to_owned(),
         program,
-        is_admin,
+        lacks,
     };
     let failures: Vec<_> = contract::run(&family, &node)
         .into_iter()
@@ -24,12 +24,12 @@ fn keeps_the_contract(name: &str, program: &str, is_admin: bool) {
 
 #[test]
 fn kcat_keeps_the_clients_contract() {
-    keeps_the_contract("kcat", "kcat.py", false);
+    keeps_the_contract("kcat", "kcat.py", Lacks::KCAT);
 }
 
 #[test]
 fn confluent_kafka_keeps_the_clients_contract() {
-    keeps_the_contract("confluent-kafka", "confluent.py", true);
+    keeps_the_contract("confluent-kafka", "confluent.py", Lacks::default());
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use floe_tests::Node;
-use floe_tests::contract::{self, CASES, Family, Outcome};
+use floe_tests::contract::{self, CASES, Family, Lacks, Outcome};
 
 use crate::repository;
 
@@ -99,7 +99,7 @@ fn kcat(wanted: Wanted<'_>) -> Result<Option<Family>> {
     Ok(Some(Family {
         name: format!("kcat {version}"),
         program: python("kcat.py"),
-        is_admin: false,
+        lacks: Lacks::KCAT,
     }))
 }
 
@@ -111,7 +111,7 @@ fn confluent(wanted: Wanted<'_>) -> Result<Option<Family>> {
     Ok(Some(Family {
         name,
         program: python("confluent.py"),
-        is_admin: true,
+        lacks: Lacks::default(),
     }))
 }
 
@@ -123,7 +123,7 @@ fn kafka_python(wanted: Wanted<'_>) -> Result<Option<Family>> {
     Ok(Some(Family {
         name,
         program: python("kafkapython.py"),
-        is_admin: true,
+        lacks: Lacks::KAFKA_PYTHON,
     }))
 }
 
@@ -153,7 +153,7 @@ fn franz_go(wanted: Wanted<'_>) -> Result<Option<Family>> {
     Ok(Some(Family {
         name,
         program: vec![program.display().to_string()],
-        is_admin: true,
+        lacks: Lacks::default(),
     }))
 }
 
@@ -183,7 +183,7 @@ fn java(wanted: Wanted<'_>) -> Result<Option<Family>> {
     Ok(Some(Family {
         name: "java 4.4.0".to_owned(),
         program,
-        is_admin: true,
+        lacks: Lacks::default(),
     }))
 }
 
