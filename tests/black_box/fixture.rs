@@ -21,7 +21,7 @@ fn fixtures() -> Vec<std::path::PathBuf> {
 #[test]
 fn data_of_earlier_builds_opens_with_everything_in_it() {
     for packed in fixtures() {
-        let mut node = Node::prepare(&[("journal.bytes", "16MiB")]);
+        let mut node = Node::prepare(&[("journal.bytes", "33MiB")]);
         fixture::unpack(&packed, node.data());
         let producer = std::fs::read_to_string(node.data().join("producer")).unwrap();
         std::fs::remove_file(node.data().join("producer")).unwrap();
@@ -78,7 +78,7 @@ fn data_of_earlier_builds_opens_with_everything_in_it() {
 #[test]
 fn data_of_a_newer_format_is_refused_by_name_and_left_alone() {
     let packed = fixtures().pop().unwrap();
-    let mut node = Node::prepare(&[("journal.bytes", "16MiB")]);
+    let mut node = Node::prepare(&[("journal.bytes", "33MiB")]);
     fixture::unpack(&packed, node.data());
     // Two copies of 4 KiB: magic 8, version u16, sector u16, CRC-32C of all but itself (`floe_log::format`).
     let path = node.data().join("node.id");

@@ -67,7 +67,7 @@ pub fn retried_batch(id: i64, epoch: i16) -> Vec<u8> {
 /// # Panics
 /// When anything of it fails.
 pub fn write(name: &str) {
-    let mut node = Node::start_with(&[("journal.bytes", "16MiB")]);
+    let mut node = Node::start_with(&[("journal.bytes", "33MiB")]);
     let mut kafka = node.kafka();
     kafka.create_topic("records", PARTITIONS);
     kafka.create_topic("large", 1);

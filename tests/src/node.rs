@@ -364,6 +364,13 @@ impl Drop for Node {
             for line in tail.iter().rev() {
                 eprintln!("{line}");
             }
+            if std::env::var_os("KEEP_NODES").is_some() {
+                self.scratch.disable_cleanup(true);
+                eprintln!(
+                    "--- the node's folder is kept: {}",
+                    self.scratch.path().display()
+                );
+            }
         }
     }
 }
