@@ -84,6 +84,7 @@ pub(crate) fn step(engine: &Engine, even_if_clean: bool) -> Result<bool, Failure
         Err(failure) => return Err(failure),
     }
     slots.publish(&engine.ring);
+    engine.metrics.checkpoint(body.len());
     // The journal may have waited for room.
     drop(engine.inbox.mail.lock());
     engine.inbox.arrived.notify_all();

@@ -40,6 +40,8 @@ pub(crate) struct Engine {
     pub(crate) streams: Mutex<Streams>,
     pub(crate) jobs: Queue<Job>,
     pub(crate) cold: Queue<ColdJob>,
+    pub(crate) chunks: Mutex<crate::read::chunks::Chunks>,
+    pub(crate) metrics: crate::metrics::Metrics,
     /// Held for a checkpoint.
     pub(crate) slots: Mutex<Slots>,
     pub(crate) checkpoint_wanted: Signal,
@@ -53,8 +55,6 @@ pub(crate) struct Engine {
     pub(crate) last_append: AtomicU64,
     pub(crate) events: OnceLock<Arc<dyn Events>>,
     pub(crate) poison: OnceLock<Failure>,
-    /// Groups written.
-    pub(crate) groups: AtomicU64,
     pub(crate) is_closing: AtomicBool,
     pub(crate) threads: Mutex<Vec<std::thread::JoinHandle<()>>>,
     /// The directory is ours while this is held: until the log is closed.

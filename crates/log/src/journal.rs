@@ -136,13 +136,16 @@ impl Journal {
             return if is_stuck { Step::Blocked } else { Step::Idle };
         }
         let lsn = engine.ring.head.load(Ordering::Acquire);
+        let begun = engine.clock.monotonic();
         match engine.ring.write(lsn, &self.staging[..sectors * SECTOR]) {
             Ok(()) => {
                 self.previous = lsn;
-                engine.groups.fetch_add(1, Ordering::Relaxed);
+                let took = engine.clock.monotonic().saturating_sub(begun);
+                engine.metrics.group(sectors * SECTOR, took);
                 let head = lsn + sectors as u64;
                 engine.ring.head.store(head, Ordering::Release);
                 self.complete(engine);
+                engine.metrics.ring(engine.ring.used(), engine.ring.sectors);
                 let newest = engine.ring.newest.load(Ordering::Acquire);
                 if head - newest >= engine.ring.sectors / 8 {
                     engine.checkpoint_wanted.set();

@@ -14,8 +14,8 @@ use crate::journal::{Command, Step};
 use crate::partition::{Control, PartitionLog, State};
 use crate::receipt::promise;
 use crate::{
-    AppendError, CatalogEntry, Events, Failure, OpenError, Outcome, ReadError, Receipt, Recovered,
-    SegmentInfo, Setup, Snapshot, TimeLookup, Vote,
+    AppendError, CatalogEntry, Events, Failure, Metrics, OpenError, Outcome, ReadError, Receipt,
+    Recovered, SegmentInfo, Setup, Snapshot, TimeLookup, Vote,
 };
 use crate::{checkpoint, fill, read, recovery, retention, segment, threads};
 
@@ -315,9 +315,14 @@ impl Log {
         self.engine.checkpoint_wanted.set();
     }
 
+    /// What the log counts, to be registered.
+    pub fn metrics(&self) -> &Metrics {
+        &self.engine.metrics
+    }
+
     /// Groups written since the start: the number of journal flushes.
     pub fn groups(&self) -> u64 {
-        self.engine.groups.load(Ordering::Relaxed)
+        self.engine.metrics.groups()
     }
 
     /// Ends and joins the threads; a last checkpoint, so that nothing needs replaying. Blocks.

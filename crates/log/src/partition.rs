@@ -53,6 +53,8 @@ pub(crate) struct State {
     pub(crate) producers: Option<(u64, Bytes)>,
     /// Size of the next run.
     pub(crate) run_bytes: usize,
+    /// Where the last read from disk ended, to know a reader that goes on.
+    pub(crate) cold_next: u64,
     /// Offsets below this were asked to be deleted.
     pub(crate) delete_below: u64,
 }
@@ -229,6 +231,7 @@ impl State {
             large: Large::Idle,
             producers: None,
             run_bytes: floe_world::memory::ALIGNMENT,
+            cold_next: u64::MAX,
             delete_below: 0,
         }
     }

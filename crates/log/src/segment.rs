@@ -110,7 +110,10 @@ pub(crate) fn write(
     engine.is_disk_full.store(false, Ordering::Relaxed);
     let is_synced = wish.sync || is_large;
     if is_synced {
+        let begun = engine.clock.monotonic();
         files.sync(engine, partition.partition)?;
+        let took = engine.clock.monotonic().saturating_sub(begun);
+        engine.metrics.segment_flush(took);
     }
     settle(
         engine,
@@ -261,6 +264,7 @@ fn write_run(
     let written = handle.write_at(&image, u64::from(block) * BLOCK as u64);
     let failed = Engine::failed("write", &open.file.path);
     written.map_err(|error| Unwritten::Failed(failed(error)))?;
+    engine.metrics.run(image.len());
     open.is_dirty = true;
     open.next_block += blocks;
     let mut index = open.file.index.lock();

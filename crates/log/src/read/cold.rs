@@ -1,11 +1,12 @@
 //! Reads from segments: on reader threads, into recycled memory, every byte checked before it is served.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use floe_model::{LeaderEpoch, Offset};
 use floe_world::Buffer;
 
+use super::chunks::Chunk;
 use super::index::{self, RunPlace};
 use super::{Wanted, from_memory, locate};
 use crate::engine::Engine;
@@ -60,47 +61,87 @@ pub(crate) fn read(
     ColdRead(Box::pin(async move {
         let buffer = engine.reads.get(engine.config.run_bytes_max).await;
         on_reader(&engine, move |engine| {
-            serve(engine, &partition, wanted, buffer)
+            let (slices, goes_on) = serve(engine, &partition, wanted, buffer)?;
+            if goes_on {
+                read_ahead(engine, &partition, slices.next.0);
+            }
+            Ok(slices)
         })
         .await
     }))
 }
 
+/// Reads on after a reader that has come to `from`, so that it finds the next stretch in memory. Given up when memory
+/// for reads is short.
+pub(crate) fn read_ahead(engine: &Engine, partition: &Arc<PartitionLog>, from: u64) {
+    let Some(buffer) = engine.reads.try_get(engine.config.run_bytes_max) else {
+        return;
+    };
+    let partition = Arc::clone(partition);
+    let wanted = Wanted {
+        from,
+        up_to: u64::MAX,
+        max_bytes: 0,
+        at_least_one: true,
+    };
+    let run = Box::new(move |engine: &Engine| {
+        if let Err(error) = serve(engine, &partition, wanted, buffer) {
+            // Whoever reads there is told.
+            tracing::debug!(%error, "nothing to read ahead");
+        }
+    });
+    engine.cold.push(ColdJob { run });
+}
+
+/// From memory or from what was read lately; from disk if need be. Says whether the reader goes on from one stretch to the
+/// next and has come to the end of this one.
 fn serve(
     engine: &Engine,
     partition: &Arc<PartitionLog>,
     wanted: Wanted,
     buffer: Buffer,
-) -> Result<Slices, ReadError> {
+) -> Result<(Slices, bool), ReadError> {
     let mut state = partition.state.lock();
-    // It may have come to memory again (a run cut while it waited), or gone by retention.
+    // It may have come to memory again, or gone by retention, while this waited.
     if let Some(slices) = from_memory(&mut state, wanted)? {
-        return Ok(slices);
+        return Ok((slices, false));
     }
     let Some((generation, up_to)) = locate(&mut state, wanted)? else {
-        return Ok(Slices {
+        let nothing = Slices {
             batches: Vec::new(),
             next: Offset(wanted.from),
-        });
+        };
+        return Ok((nothing, false));
     };
-    let epoch = generation.epoch;
+    let (epoch, on_disk) = (generation.epoch, generation.written);
+    let is_sequential = std::mem::replace(&mut state.cold_next, u64::MAX) == wanted.from;
     drop(state);
     let wanted = Wanted { up_to, ..wanted };
+    if let Some((slices, _)) = engine.chunks.lock().serve(partition, epoch, wanted) {
+        return Ok((slices, false));
+    }
     let mut cold = Cold {
         engine,
         partition,
         epoch,
         wanted,
+        is_sequential,
         buffer,
     };
-    match cold.attempt(false)? {
-        Some(slices) => Ok(slices),
-        // The stored index may be stale; the run headers decide.
-        None => match cold.attempt(true)? {
-            Some(slices) => Ok(slices),
-            None => Err(cold.lose()),
-        },
-    }
+    // The stored index may be stale; then the run headers decide.
+    let found = match cold.attempt(false)? {
+        None => cold.attempt(true)?,
+        found => found,
+    };
+    let Some(mut chunk) = found else {
+        return Err(cold.lose());
+    };
+    engine.metrics.cold_read(chunk.bytes.len());
+    let slices = chunk.slices(wanted);
+    partition.state.lock().cold_next = chunk.end;
+    let goes_on = is_sequential && slices.next.0 >= chunk.end && chunk.end < on_disk;
+    engine.chunks.lock().keep(chunk, engine.reads.limit() / 2);
+    Ok((slices, goes_on))
 }
 
 /// One read under way.
@@ -109,6 +150,8 @@ struct Cold<'a> {
     partition: &'a Arc<PartitionLog>,
     epoch: LeaderEpoch,
     wanted: Wanted,
+    /// Where the last read of the partition from disk ended.
+    is_sequential: bool,
     buffer: Buffer,
 }
 
@@ -130,7 +173,7 @@ impl Cold<'_> {
     }
 
     /// `None`: what should be there is not, or is damaged.
-    fn attempt(&mut self, is_fresh: bool) -> Result<Option<Slices>, ReadError> {
+    fn attempt(&mut self, is_fresh: bool) -> Result<Option<Chunk>, ReadError> {
         let file = self.file()?;
         let runs = index::runs(self.engine, self.partition.partition, &file, is_fresh)?;
         let after = runs.partition_point(|run| run.base <= self.wanted.from);
@@ -147,35 +190,41 @@ impl Cold<'_> {
         let bytes = &mut self.buffer[..blocks * BLOCK];
         let read = handle.read_at(bytes, u64::from(runs[first].block) * BLOCK as u64);
         let read = read.map_err(Engine::failed("read", &file.path))?;
-        let mut found = Vec::new();
+        let mut parts = Vec::new();
+        let mut bounds = runs[first].base..runs[first].base;
         for run in &runs[first..first + count] {
             let start = (run.block - runs[first].block) as usize * BLOCK;
-            let Some(bytes) = self.buffer.get(start..read) else {
+            let Some((range, end)) = self.part(start..read, run) else {
                 break;
             };
-            let bytes = &bytes[..bytes.len().min(run.blocks as usize * BLOCK)];
-            match self.slice(bytes, start, run, &found) {
-                Part::Found(part) => found.push(part),
-                Part::Damaged if found.is_empty() => return Ok(None),
-                Part::Nothing | Part::Damaged => break,
-            }
+            parts.push(range);
+            bounds.end = end;
         }
-        if found.is_empty() {
-            return Ok(Some(Slices {
-                batches: Vec::new(),
-                next: Offset(self.wanted.from),
-            }));
+        if !bounds.contains(&self.wanted.from) {
+            return Ok(None);
         }
-        Ok(Some(self.slices(&found, read)))
+        let held = self.buffer.len();
+        let empty = floe_world::Pool::new(BLOCK).try_get(BLOCK);
+        let empty = empty.expect("a pool made for one piece has it");
+        let bytes = std::mem::replace(&mut self.buffer, empty).freeze(read);
+        Ok(Some(Chunk::new(
+            self.partition,
+            self.epoch,
+            bounds,
+            bytes,
+            parts,
+            held,
+        )))
     }
 
-    /// Blocks and runs to read at once: enough for the bytes asked for, within the buffer.
+    /// Blocks and runs to read at once: enough for the bytes asked for, or, for a reader that goes on, as much as the
+    /// buffer takes.
     fn extent(&self, runs: &[RunPlace]) -> (usize, usize) {
         let mut blocks = 0;
         let mut count = 0;
         for run in runs {
             let with = blocks + run.blocks as usize;
-            let is_enough = count > 0 && blocks * BLOCK >= self.wanted.max_bytes;
+            let is_enough = !self.is_sequential && blocks * BLOCK > self.wanted.max_bytes;
             let is_past = run.base >= self.wanted.up_to;
             if count > 0 && (is_enough || is_past || with * BLOCK > self.buffer.len()) {
                 break;
@@ -186,61 +235,27 @@ impl Cold<'_> {
         (blocks, count)
     }
 
-    /// The part of a run that is asked for.
-    fn slice(&self, bytes: &[u8], start: usize, run: &RunPlace, found: &[Found]) -> Part {
-        let Some((header, bytes)) = self.verified(bytes, run.block) else {
-            return Part::Damaged;
-        };
-        // What a later run of the file says anew is dead here.
-        let up_to = run
-            .next_base
-            .map_or(self.wanted.up_to, |next| next.min(self.wanted.up_to));
-        let taken: usize = found.iter().map(|found| found.range.len()).sum();
-        let mut range = 0..0;
-        let mut next = found.last().map_or(self.wanted.from, |found| found.next);
-        if header.base > next && found.is_empty() {
-            return Part::Damaged;
-        }
-        for (place, head) in batch::walk(&bytes[RUN_HEADER..header.table().start]) {
-            if head.end() <= next {
-                continue;
-            }
-            let end = start + RUN_HEADER + place.end;
-            if range.is_empty() {
-                range = start + RUN_HEADER + place.start..start + RUN_HEADER + place.start;
-            }
-            let is_first = found.is_empty() && range.is_empty() && self.wanted.at_least_one;
-            let fits = taken + (end - range.start) <= self.wanted.max_bytes;
-            if head.end() > up_to || !(fits || is_first) {
-                break;
-            }
-            range.end = end;
-            next = head.end();
-        }
-        if range.is_empty() {
-            return Part::Nothing;
-        }
-        Part::Found(Found { range, next })
-    }
-
-    fn verified<'b>(&self, bytes: &'b [u8], block: u32) -> Option<(RunHeader, &'b [u8])> {
+    /// The batches of one run, by place in the buffer, with the offset after them; `None`: it is damaged.
+    fn part(&self, place: Range<usize>, run: &RunPlace) -> Option<(Range<usize>, u64)> {
+        let start = place.start;
+        let bytes = self.buffer.get(place)?;
         let header = RunHeader::decode(bytes).ok()?;
         let bytes = bytes.get(..header.blocks as usize * BLOCK)?;
-        let header = RunHeader::verify(bytes, self.partition.partition, block, true).ok()?;
-        Some((header, bytes))
-    }
-
-    fn slices(&mut self, found: &[Found], read: usize) -> Slices {
-        let empty = floe_world::Pool::new(BLOCK).try_get(BLOCK);
-        let empty = empty.expect("a pool made for one piece has it");
-        let all: Bytes = std::mem::replace(&mut self.buffer, empty).freeze(read);
-        Slices {
-            batches: found
-                .iter()
-                .map(|found| all.slice(found.range.clone()))
-                .collect(),
-            next: Offset(found.last().map_or(self.wanted.from, |found| found.next)),
+        let partition = self.partition.partition;
+        let header = RunHeader::verify(bytes, partition, run.block, true).ok()?;
+        let batches = start + RUN_HEADER..start + header.table().start;
+        // What a later run of the file says anew is dead here.
+        let Some(next) = run.next_base.filter(|next| *next < header.end()) else {
+            return Some((batches, header.end()));
+        };
+        let (mut to, mut end) = (batches.start, header.base);
+        for (place, head) in batch::walk(&self.buffer[batches.clone()]) {
+            if head.end() > next {
+                break;
+            }
+            (to, end) = (batches.start + place.end, head.end());
         }
+        Some((batches.start..to, end))
     }
 
     /// What cannot be read is named and remembered (rule LossIsRecorded).
@@ -257,6 +272,7 @@ impl Cold<'_> {
         }
         let name = self.partition.partition;
         tracing::error!(%name, ?offsets, "a segment is damaged; the range is lost on this disk");
+        self.engine.metrics.lost();
         let mut state = self.partition.state.lock();
         if let Some(generation) = state.generation(self.epoch) {
             generation.lost.push((offsets.start, offsets.end));
@@ -264,17 +280,4 @@ impl Cold<'_> {
         }
         ReadError::Lost { offsets }
     }
-}
-
-/// What a run has of what is asked for.
-enum Part {
-    Found(Found),
-    Nothing,
-    Damaged,
-}
-
-/// A part of the buffer, and the offset after it.
-struct Found {
-    range: std::ops::Range<usize>,
-    next: u64,
 }

@@ -1,5 +1,6 @@
 //! Reading: by reference from memory, or from disk on a reader thread.
 
+pub(crate) mod chunks;
 pub(crate) mod cold;
 pub(crate) mod index;
 pub(crate) mod time;
@@ -27,10 +28,25 @@ pub(crate) fn read(
     wanted: Wanted,
 ) -> Result<Outcome, ReadError> {
     let mut state = partition.state.lock();
-    let Some(slices) = from_memory(&mut state, wanted)? else {
-        drop(state);
+    if let Some(slices) = from_memory(&mut state, wanted)? {
+        return Ok(Outcome::Memory(slices));
+    }
+    let Some((generation, up_to)) = locate(&mut state, wanted)? else {
+        return Ok(Outcome::Memory(Slices {
+            batches: Vec::new(),
+            next: Offset(wanted.from),
+        }));
+    };
+    let (epoch, on_disk) = (generation.epoch, generation.written);
+    drop(state);
+    let bounded = Wanted { up_to, ..wanted };
+    let kept = engine.chunks.lock().serve(partition, epoch, bounded);
+    let Some((slices, is_at_end)) = kept else {
         return Ok(Outcome::Cold(cold::read(engine, partition, wanted)));
     };
+    if is_at_end && slices.next.0 < on_disk {
+        cold::read_ahead(engine, partition, slices.next.0);
+    }
     Ok(Outcome::Memory(slices))
 }
 
