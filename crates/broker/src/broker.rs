@@ -84,6 +84,11 @@ impl Broker {
         &self.0.node.metrics
     }
 
+    /// What its log counts.
+    pub fn log_metrics(&self) -> &floe_log::Metrics {
+        self.0.node.log.metrics()
+    }
+
     /// This node's id.
     pub fn node(&self) -> NodeId {
         self.0.node.settings.node

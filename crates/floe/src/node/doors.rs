@@ -48,6 +48,7 @@ impl Doors {
         let mut registry = Registry::with_prefix("floe");
         counted.register(&mut registry);
         broker.metrics().register(&mut registry);
+        broker.log_metrics().register(&mut registry);
         broker.groups().register_metrics(&mut registry);
         registry.register_collector(Box::new(Gauges(broker.world().memory.clone())));
         kafka_metrics.register(registry.sub_registry_with_prefix("kafka"));
