@@ -36,7 +36,12 @@ pub(crate) fn append(
         drop(state);
         // Order: memory is taken from other partitions' runs here, so no state is held.
         let buffer = engine.tail_buffer(wanted, Run::bytes_for(bytes));
-        spare = Some(buffer.ok_or(AppendError::Full(Full::Memory))?);
+        let Some(buffer) = buffer else {
+            // A checkpoint writes what many small runs hold, and lets it go.
+            engine.checkpoint_wanted.set();
+            return Err(AppendError::Full(Full::Memory));
+        };
+        spare = Some(buffer);
     }
 }
 
@@ -85,7 +90,8 @@ fn push(
             .filter(|run| run.is_open)
             .map(Run::position_end);
         open.seal_run();
-        open.runs.push_back(Run::new(buffer, open.end));
+        open.runs
+            .push_back(Run::new(buffer, open.end, &engine.held));
         if let Some(used) = full {
             let max = engine.config.run_bytes_max;
             state.size_next_run(used, floe_world::memory::class(used), max);

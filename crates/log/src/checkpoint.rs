@@ -57,6 +57,10 @@ pub(crate) fn step(engine: &Engine, even_if_clean: bool) -> Result<bool, Failure
     }
     let mut snapshot = take(engine);
     copy(engine, &snapshot)?;
+    if engine.is_disk_full.load(Ordering::Relaxed) {
+        // What could not be copied is too much for a slot.
+        return Ok(false);
+    }
     let mut body = Vec::new();
     let partitions = snapshot.partitions.len() as u32;
     for one in snapshot.partitions.drain(..) {

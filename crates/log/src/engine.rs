@@ -49,6 +49,8 @@ pub(crate) struct Engine {
     pub(crate) fill_claim: AtomicU64,
     pub(crate) fill: Mutex<crate::fill::Fill>,
     pub(crate) evictable: Mutex<VecDeque<Evictable>>,
+    /// Memory of the tail that runs hold; the rest of what is used is held by readers.
+    pub(crate) held: crate::run::Held,
     pub(crate) handles: Mutex<crate::files::Handles>,
     pub(crate) is_disk_full: AtomicBool,
     /// Monotonic milliseconds of the last append that was journaled.
@@ -138,10 +140,10 @@ impl<T> Queue<T> {
         self.items.lock().pop_front()
     }
 
-    /// Waits for an item or a while.
-    pub(crate) fn wait(&self, at_most: Duration) {
+    /// Waits for an item or a while, unless the log is closing.
+    pub(crate) fn wait(&self, at_most: Duration, is_closing: &AtomicBool) {
         let mut items = self.items.lock();
-        if items.is_empty() {
+        if items.is_empty() && !is_closing.load(Ordering::Acquire) {
             self.arrived.wait_for(&mut items, at_most);
         }
     }
@@ -242,19 +244,29 @@ impl Engine {
         }
     }
 
+    /// Whether readers hold so much of the tail by reference that they are given copies from their own share instead: a
+    /// client that does not take its answers must not keep others from appending.
+    pub(crate) fn is_tail_pinned(&self) -> bool {
+        let pinned = self.tail.used().saturating_sub(self.held.bytes());
+        pinned > self.tail.limit() / 4
+    }
+
     /// Lets a written run leave memory; `false` if the journal does not have all of it yet.
     fn evict((partition, epoch, base): &Evictable) -> bool {
         let mut state = partition.state.lock();
         let Some(generation) = state.generation(*epoch) else {
             return true;
         };
-        let Some(front) = generation.runs.front().filter(|run| run.base == *base) else {
+        let mut runs = generation.runs.iter();
+        if !runs.any(|run| run.base == *base && run.is_written()) {
             return true;
-        };
-        if front.pending().0 > 0 {
+        }
+        // Runs leave from the front, so that what stays is without a gap.
+        let front = generation.runs.front();
+        if !front.is_some_and(|run| run.base == *base && run.pending().0 == 0) {
             return false;
         }
-        let gone = front.is_written().then(|| generation.runs.pop_front());
+        let gone = generation.runs.pop_front();
         drop(state);
         drop(gone);
         true

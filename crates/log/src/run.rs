@@ -6,6 +6,8 @@
 //! ```
 
 use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use floe_model::{LeaderEpoch, Offset};
@@ -47,6 +49,27 @@ pub(crate) struct Run {
     marks: Vec<(u64, usize)>,
     /// Set by a cut: what lies behind is gone.
     limit: Option<usize>,
+    counted: Counted,
+}
+
+/// Bytes of memory that runs hold, counted in one place for a log.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Held(Arc<AtomicUsize>);
+
+impl Held {
+    pub(crate) fn bytes(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// One run's part of [`Held`], taken back when it goes.
+#[derive(Debug)]
+struct Counted(Held, usize);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(self.1, Ordering::Relaxed);
+    }
 }
 
 impl Run {
@@ -55,7 +78,9 @@ impl Run {
         RUN_HEADER + batch + TABLE_ENTRY
     }
 
-    pub(crate) fn new(buffer: Buffer, base: u64) -> Self {
+    pub(crate) fn new(buffer: Buffer, base: u64, held: &Held) -> Self {
+        held.0.fetch_add(buffer.len(), Ordering::Relaxed);
+        let counted = Counted(held.clone(), buffer.len());
         let writer = Growing::new(buffer, RUN_HEADER);
         Self {
             base,
@@ -70,6 +95,7 @@ impl Run {
             place: None,
             marks: Vec::new(),
             limit: None,
+            counted,
         }
     }
 
@@ -141,7 +167,8 @@ impl Run {
         let bytes = Self::bytes_for(kept.len()) + count * TABLE_ENTRY;
         let class = floe_world::memory::class(bytes);
         let buffer = floe_world::Pool::new(class).try_get(bytes);
-        let mut run = Self::new(buffer.expect("a pool made for one piece has it"), self.base);
+        let buffer = buffer.expect("a pool made for one piece has it");
+        let mut run = Self::new(buffer, self.base, &self.counted.0);
         for (_, head) in batch::walk(&kept) {
             run.push(&head, None);
         }
@@ -254,7 +281,7 @@ mod tests {
 
     fn run(batches: usize, payload: usize) -> Run {
         let buffer = Pool::new(1 << 20).try_get(1 << 20).unwrap();
-        let mut run = Run::new(buffer, 100);
+        let mut run = Run::new(buffer, 100, &Held::default());
         for _ in 0..batches {
             let bytes = example(2, payload, 5);
             let head = BatchHead::first(&bytes).unwrap();
@@ -301,7 +328,7 @@ mod tests {
 
     #[test]
     fn a_run_keeps_room_for_its_table() {
-        let mut run = Run::new(Pool::new(4096).try_get(4096).unwrap(), 0);
+        let mut run = Run::new(Pool::new(4096).try_get(4096).unwrap(), 0, &Held::default());
         let bytes = example(1, 0, 0);
         let head = BatchHead::first(&bytes).unwrap();
         while run.has_room(bytes.len()) {

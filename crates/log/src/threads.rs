@@ -105,7 +105,7 @@ fn segments(engine: &Arc<Engine>) {
                 if engine.is_closing() {
                     return;
                 }
-                engine.jobs.wait(NAP);
+                engine.jobs.wait(NAP, &engine.is_closing);
             }
         }
     }
@@ -117,7 +117,7 @@ fn reads(engine: &Arc<Engine>) {
             if engine.is_closing() {
                 return;
             }
-            engine.cold.wait(NAP);
+            engine.cold.wait(NAP, &engine.is_closing);
         }
     }
 }

@@ -615,3 +615,28 @@ fn a_full_disk_refuses_appends_until_there_is_room() {
     node.steps();
     assert_eq!(node.values(&held, 0), values(0..accepted + 1, 30_000));
 }
+
+#[test]
+fn readers_that_keep_their_answers_do_not_keep_others_from_appending() {
+    let disk = Simulated::new(16);
+    let node = open_with(&disk, 16, config(), 4 << 20);
+    let held = node.topic(1);
+    let mut kept = Vec::new();
+    for number in 0..400 {
+        node.append(&held, 0, &batch(number..number + 1, 20_000));
+        node.steps();
+        // The answers to readers that never take them, as far as memory for reads goes.
+        match node
+            .log
+            .read(&held, Offset(number), held.durable_end(), 100_000, true)
+        {
+            Ok(Outcome::Memory(slices)) => kept.push(slices),
+            Ok(Outcome::Cold(read)) if kept.len() % 7 == 0 => drop(read),
+            _ => {}
+        }
+    }
+    assert!(kept.len() > 10, "{}", kept.len());
+    assert_eq!(held.durable_end(), Offset(400));
+    drop(kept);
+    assert_eq!(node.values(&held, 0), values(0..400, 20_000));
+}

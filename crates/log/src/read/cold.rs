@@ -60,6 +60,11 @@ pub(crate) fn read(
     let partition = Arc::clone(partition);
     ColdRead(Box::pin(async move {
         let buffer = engine.reads.get(engine.config.run_bytes_max).await;
+        let max_bytes = wanted.max_bytes.min(buffer.len());
+        let wanted = Wanted {
+            max_bytes,
+            ..wanted
+        };
         on_reader(&engine, move |engine| {
             let (slices, goes_on) = serve(engine, &partition, wanted, buffer)?;
             if goes_on {
@@ -104,7 +109,8 @@ fn serve(
     let mut state = partition.state.lock();
     // It may have come to memory again, or gone by retention, while this waited.
     if let Some(slices) = from_memory(&mut state, wanted)? {
-        return Ok((slices, false));
+        drop(state);
+        return Ok((copied(&slices, buffer), false));
     }
     let Some((generation, up_to)) = locate(&mut state, wanted)? else {
         let nothing = Slices {
@@ -142,6 +148,25 @@ fn serve(
     let goes_on = is_sequential && slices.next.0 >= chunk.end && chunk.end < on_disk;
     engine.chunks.lock().keep(chunk, engine.reads.limit() / 2);
     Ok((slices, goes_on))
+}
+
+/// What memory had, copied so that it pins nothing of the tail.
+fn copied(slices: &Slices, mut buffer: Buffer) -> Slices {
+    let len = slices.bytes();
+    let mut at = 0;
+    for part in &slices.batches {
+        buffer[at..at + part.len()].copy_from_slice(part);
+        at += part.len();
+    }
+    let batches = if len > 0 {
+        vec![buffer.freeze(len)]
+    } else {
+        Vec::new()
+    };
+    Slices {
+        batches,
+        next: slices.next,
+    }
 }
 
 /// One read under way.

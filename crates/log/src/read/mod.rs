@@ -27,8 +27,13 @@ pub(crate) fn read(
     partition: &Arc<PartitionLog>,
     wanted: Wanted,
 ) -> Result<Outcome, ReadError> {
+    let is_pinned = engine.is_tail_pinned();
     let mut state = partition.state.lock();
     if let Some(slices) = from_memory(&mut state, wanted)? {
+        if is_pinned && !slices.batches.is_empty() {
+            drop(state);
+            return Ok(Outcome::Cold(cold::read(engine, partition, wanted)));
+        }
         return Ok(Outcome::Memory(slices));
     }
     let Some((generation, up_to)) = locate(&mut state, wanted)? else {

@@ -130,7 +130,9 @@ fn put(
     };
     let mut state = partition.state.lock();
     if let Some(generation) = state.generation(head.epoch()) {
-        generation.runs.push_back(Run::new(buffer, head.base()));
+        generation
+            .runs
+            .push_back(Run::new(buffer, head.base(), &engine.held));
         push(generation, head);
     }
     Ok(())

@@ -245,6 +245,7 @@ fn engine(
         fill: Mutex::default(),
         evictable: Mutex::new(VecDeque::new()),
         handles: Mutex::default(),
+        held: crate::run::Held::default(),
         is_disk_full: AtomicBool::new(false),
         last_append: AtomicU64::new(0),
         events: OnceLock::new(),
