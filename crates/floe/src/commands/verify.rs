@@ -114,18 +114,24 @@ fn print(out: &mut Output, directory: &Path, report: &Report) -> Outcome {
         journal.boot
     ))?;
     out.line("")?;
-    let rows = generations(report).map(|(partition, generation)| {
-        vec![
-            partition,
-            generation.epoch.to_string(),
-            generation.start.to_string(),
-            generation.end.to_string(),
-            generation.synced.to_string(),
-            generation.files.to_string(),
-            grouped(generation.batches),
-            lost(generation),
-        ]
-    });
+    // A generation per start and partition: those without a record say nothing to people. JSON has them all.
+    let told = |one: &(String, &GenerationReport)| {
+        one.1.start < one.1.end || !one.1.lost.is_empty() || one.1.files > 0
+    };
+    let rows = generations(report)
+        .filter(told)
+        .map(|(partition, generation)| {
+            vec![
+                partition,
+                generation.epoch.to_string(),
+                generation.start.to_string(),
+                generation.end.to_string(),
+                generation.synced.to_string(),
+                generation.files.to_string(),
+                grouped(generation.batches),
+                lost(generation),
+            ]
+        });
     let heading = [
         "partition",
         "epoch",
@@ -136,7 +142,7 @@ fn print(out: &mut Output, directory: &Path, report: &Report) -> Outcome {
         "batches",
         "lost",
     ];
-    out.table(&heading, rows.collect(), "There are no partitions.")?;
+    out.table(&heading, rows.collect(), "There are no records.")?;
     out.line("")?;
     for finding in &report.findings {
         out.line(format!("damage: {finding}"))?;

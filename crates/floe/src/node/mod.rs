@@ -60,10 +60,12 @@ pub async fn run(loaded: &Loaded, announce: impl FnOnce(&mut Ready<'_>) -> Outco
         }
     };
     let doors = Doors::open(&broker, config, bound)?;
+    // A relative path says little to who reads it later; where the system cannot tell, it stays.
+    let data_dir = std::path::absolute(&config.log_dir).unwrap_or_else(|_| config.log_dir.clone());
     let mut ready = Ready {
         host: &host,
         ports: &ports,
-        data_dir: &config.log_dir,
+        data_dir: &data_dir,
         took: Duration::ZERO,
     };
     announce(&mut ready)?;
