@@ -33,6 +33,8 @@ pub enum Kind {
     Directory,
     /// Loopback addresses.
     Addresses,
+    /// The id of a cluster, or `any`.
+    Cluster,
     /// A filter of log lines: a level, or `target=level` pairs.
     Filter,
 }
@@ -118,6 +120,14 @@ impl Kind {
                 _ => Err(self.mismatch(written)),
             },
             Self::Addresses => self.addresses(written),
+            Self::Cluster => match written {
+                Written::Text(text) | Written::Bare(text)
+                    if text == ANY_CLUSTER || cluster_id(text).is_some() =>
+                {
+                    Ok(Value::Text(text.clone()))
+                }
+                _ => Err(self.mismatch(written)),
+            },
             Self::Filter => match written {
                 Written::Text(text) | Written::Bare(text) if is_filter(text) => {
                     Ok(Value::Text(text.clone()))
@@ -187,6 +197,9 @@ impl fmt::Display for Kind {
             Self::Choice(words) => f.write_str(&words.join(" or ")),
             Self::Directory => f.write_str("the path of a directory"),
             Self::Addresses => f.write_str("loopback addresses such as 127.0.0.1 and ::1"),
+            Self::Cluster => {
+                f.write_str("any, or an id of 32 hexadecimal digits as GET /status tells it")
+            }
             Self::Filter => f.write_str(
                 "a level (error, warn, info, debug, trace) or pairs like \"info,floe_log=debug\"",
             ),
@@ -219,6 +232,16 @@ impl fmt::Display for Value {
             }
         }
     }
+}
+
+/// Takes a directory of whatever cluster.
+pub const ANY_CLUSTER: &str = "any";
+
+/// The bytes of a cluster's id, from its 32 hexadecimal digits.
+pub fn cluster_id(text: &str) -> Option<[u8; 16]> {
+    let is_hex = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let id = u128::from_str_radix(text, 16).ok()?;
+    is_hex.then_some(id.to_be_bytes())
 }
 
 /// `level`, or `target=level`, or several of them with commas between.
@@ -312,9 +335,18 @@ mod tests {
             Kind::Directory,
             Kind::Addresses,
             Kind::Filter,
+            Kind::Cluster,
         ] {
             assert!(kind.check(&foreign).is_err(), "{kind}");
         }
+        let id = "000102030405060708090a0b0c0d0e0f";
+        assert_eq!(cluster_id(id).unwrap()[15], 15);
+        assert!(Kind::Cluster.check(&bare(id)).is_ok());
+        assert!(
+            Kind::Cluster
+                .check(&bare("+0102030405060708090a0b0c0d0e0f0"))
+                .is_err()
+        );
         assert!(Kind::Switch.check(&Written::Number(1)).is_err());
         assert!(Kind::Filter.check(&bare("loud")).is_err());
         assert!(Kind::Filter.check(&bare("warn,floe=debug")).is_ok());

@@ -154,6 +154,8 @@ settings! {
     "Node" {
         #[doc = "Id of the node: Kafka's broker id."]
         node_id: u32 = "node.id", Kind::Number { unit: "", min: 0, max: i32::MAX as i64 }, Default::Is("0");
+        #[doc = "Cluster whose data the directory must hold; a fresh directory begins this one. `any` takes what is there, or begins a new one."]
+        cluster_id: String = "cluster.id", Kind::Cluster, Default::Is("any");
         #[doc = "Directory of all that must survive. `--data-dir` sets it too."]
         log_dir: PathBuf = "log.dir", Kind::Directory, Default::UserDataDirectory;
         #[doc = "Memory the whole process may use, buffers for requests, tails and reads included."]
@@ -253,7 +255,7 @@ mod tests {
                         Value::Number(if end { max } else { min })
                     }
                     Kind::Switch => Value::Switch(end),
-                    Kind::Choice(_) | Kind::Filter => Value::Text(String::new()),
+                    Kind::Choice(_) | Kind::Filter | Kind::Cluster => Value::Text(String::new()),
                     Kind::Directory => Value::Directory(PathBuf::new()),
                     Kind::Addresses => Value::Addresses(Vec::new()),
                 }

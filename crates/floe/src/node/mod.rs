@@ -16,7 +16,7 @@ mod start_error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use floe_broker::{Broker, Endpoint, Settings, TopicSettings, World};
+use floe_broker::{Broker, ClusterId, Endpoint, Settings, TopicSettings, World};
 use floe_model::NodeId;
 use floe_world::{clock, disk, random};
 use tokio::sync::watch;
@@ -25,7 +25,7 @@ pub use banner::Ready;
 use bind::Door;
 use doors::Doors;
 
-use crate::config::{Config, Loaded};
+use crate::config::{Config, Loaded, kind};
 use crate::exit::{Code, Failure, Outcome};
 
 /// Runs a node until it is asked to stop or fails; `announce` is called once when it is ready.
@@ -131,6 +131,7 @@ fn settings(config: &Config, host: &str, ports: &[(Door, u16)]) -> Settings {
     let ms = Duration::from_millis;
     Settings {
         node: NodeId(config.node_id),
+        cluster: kind::cluster_id(&config.cluster_id).map(ClusterId),
         endpoints: ports
             .iter()
             .map(|(door, port)| Endpoint {
