@@ -38,6 +38,12 @@ impl Groups {
         Ok(results)
     }
 
+    /// Waits until every commit of the group that was accepted before is visible. To be called before positions are
+    /// read for a member that reads on from them: what a member before it committed without waiting counts.
+    pub async fn caught_up(&self, group: &GroupId) {
+        self.0.shard(group).caught_up().await;
+    }
+
     /// OffsetFetch of one partition.
     pub fn position(&self, group: &GroupId, partition: TopicPartition) -> Option<Position> {
         self.0.shard(group).lock().position(group, partition)
@@ -66,6 +72,7 @@ impl Groups {
         let inner = &self.0;
         let catalog = inner.node.catalog.load_full();
         let shard = inner.shard(group);
+        shard.caught_up().await;
         let step = |state: &mut State| {
             if !state.is_known(group) {
                 return Err(Refusal::NotFound.into());
@@ -98,6 +105,7 @@ impl Groups {
     pub async fn delete_group(&self, group: &GroupId) -> Result<(), Error> {
         let inner = &self.0;
         let shard = inner.shard(group);
+        shard.caught_up().await;
         let step = |state: &mut State| {
             if state.has_members(group) {
                 return Err(Refusal::NotEmpty.into());
@@ -125,6 +133,7 @@ impl Groups {
 
     async fn forget(&self, is_gone: impl Fn(TopicId) -> bool) {
         for shard in &self.0.shards {
+            shard.caught_up().await;
             let step = |state: &mut State| {
                 let gone = state.table.rows().filter(|(key, _)| {
                     row::parse_key(key).is_some_and(|(_, partition)| is_gone(partition.topic))

@@ -76,8 +76,8 @@ impl Groups {
     pub async fn goodbye(&self, caller: &Caller, commit: bool) -> Result<(), Error> {
         let inner = &self.0;
         let place = inner.directory.lock().find(caller)?;
-        let begin = |machine: &mut assigned::Group, _| {
-            let delivery = machine.begin_goodbye(&place.consumer)?;
+        let begin = |machine: &mut assigned::Group, now| {
+            let delivery = machine.begin_commit(now, &place.consumer)?;
             Ok(delivery.filter(|_| commit))
         };
         inner.commit_delivery(&place, begin).await?;

@@ -93,6 +93,8 @@ impl Poll<'_> {
     /// Reads on until there is something, or time is up.
     async fn next(&self, until: Duration) -> Result<Polled, Error> {
         let mut catalog = self.inner.node.changed.subscribe();
+        // What a consumer before this one committed counts, also if nobody waited for it.
+        self.inner.shard(&self.place.group).caught_up().await;
         loop {
             catalog.mark_unchanged();
             let (starts, changed) = self.look()?;

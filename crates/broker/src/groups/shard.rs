@@ -13,7 +13,7 @@ use floe_groups::{ConsumerId, GroupId, Refusal, Settings, assigned};
 use floe_model::TopicPartition;
 use floe_state::Table;
 use parking_lot::{Mutex, MutexGuard};
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 use super::store::Write;
 use super::usage::Usage;
@@ -24,6 +24,8 @@ pub(super) struct Shard {
     pub(super) partition: TopicPartition,
     /// Registrations that fix positions do so one after another.
     pub(super) registering: tokio::sync::Mutex<()>,
+    /// How many batches of positions have been dealt with: in the table, or failed.
+    pub(super) dealt_with: watch::Sender<u64>,
     state: Mutex<State>,
 }
 
@@ -36,6 +38,10 @@ pub(super) struct State {
     pub(super) table: Table,
     /// Appends positions; `None` once the node stops.
     pub(super) writes: Option<mpsc::Sender<Write>>,
+    /// How many batches have been appended.
+    pub(super) appended: u64,
+    /// Bytes of batches on their way.
+    pub(super) in_flight: usize,
     joins: HashMap<Ticket, oneshot::Sender<Result<Joined, Refusal>>>,
     syncs: HashMap<Ticket, oneshot::Sender<Result<Synced, Refusal>>>,
     tickets: u64,
@@ -74,11 +80,14 @@ impl Shard {
         Self {
             partition,
             registering: tokio::sync::Mutex::new(()),
+            dealt_with: watch::Sender::new(0),
             state: Mutex::new(State {
                 settings,
                 groups: HashMap::new(),
                 table,
                 writes: Some(writes),
+                appended: 0,
+                in_flight: 0,
                 joins: HashMap::new(),
                 syncs: HashMap::new(),
                 tickets: 0,
@@ -90,6 +99,15 @@ impl Shard {
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock()
+    }
+
+    /// Waits until every position that was accepted before is in the table, so that a reader of positions never sees
+    /// one that an earlier commit is about to replace.
+    pub(super) async fn caught_up(&self) {
+        let appended = self.lock().appended;
+        let mut dealt_with = self.dealt_with.subscribe();
+        // The sender lives as long as the shard.
+        drop(dealt_with.wait_for(|count| *count >= appended).await);
     }
 }
 

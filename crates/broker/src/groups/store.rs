@@ -1,7 +1,8 @@
 //! Storing positions: appended to `__group_positions`, applied to the table once they are durable.
 //!
 //! Guarantees: the table takes batches in the order of the log, each when the commit offset has passed it, whether or
-//! not the caller still waits. A shard has at most [`WRITES_MAX`] commits on their way; others wait a little for room, then are refused.
+//! not the caller still waits. A shard has at most [`WRITES_MAX`] batches and about [`IN_FLIGHT_BYTES_MAX`] bytes on their
+//! way; other commits wait a little for room, then are refused.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +23,8 @@ use crate::{Pending, ProduceError, ProduceOptions, Unavailable};
 
 /// Commits of one shard on their way to the disk.
 pub(super) const WRITES_MAX: usize = 4096;
+/// Bytes of them, unless one request alone is larger.
+const IN_FLIGHT_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// How long a commit waits for room in the log.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Pause when a shard has too many commits on their way.
@@ -110,9 +113,13 @@ impl State {
         shard: &Shard,
         rows: Vec<Row>,
     ) -> Result<Receipt, NotDone> {
-        let now = node.world.clock.now();
+        let batches = batches(node.world.clock.now(), rows);
+        let bytes: usize = batches.iter().map(Bytes::len).sum();
+        if self.in_flight > 0 && self.in_flight + bytes > IN_FLIGHT_BYTES_MAX {
+            return Err(NotDone::Busy(QUEUE_PAUSE));
+        }
         let mut receipts = Vec::new();
-        for batch in batches(now, rows) {
+        for batch in batches {
             receipts.push(self.append(node, shard, batch)?);
         }
         Ok(Receipt(receipts))
@@ -141,6 +148,8 @@ impl State {
                 }
                 error => unavailable(&error).into(),
             })?;
+        self.appended += 1;
+        self.in_flight += batch.len();
         let (done, receipt) = oneshot::channel();
         room.send(Write {
             pending,
@@ -176,7 +185,8 @@ pub(super) async fn apply(
 ) {
     let mut scratch = Scratch::default();
     while let Some(write) = writes.recv().await {
-        let stored = write.pending.await.map(|produced| {
+        let stored = write.pending.await;
+        let stored = stored.map(|produced| {
             let view = View::first(&write.batch).expect("it was built here");
             let mut state = shard.lock();
             let before = state.table.bytes();
@@ -187,6 +197,8 @@ pub(super) async fn apply(
             usage.positions_changed(before, state.table.bytes());
             keeper.applied(view.record_count().max(0).unsigned_abs().into());
         });
+        shard.lock().in_flight -= write.batch.len();
+        shard.dealt_with.send_modify(|count| *count += 1);
         // Whoever asked may be gone; the rows are in the table all the same.
         drop(write.done.send(stored));
         keeper.keep_if_due(&node, &shard).await;

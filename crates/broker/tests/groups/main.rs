@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test says what it expects")]
 
+mod churn;
 mod consumers;
 mod members;
 mod positions;

@@ -191,7 +191,7 @@ impl Door {
             Key::ListOffsets => list_offsets::handle(self, request).await,
             Key::Metadata => metadata::handle(self, request).await,
             Key::OffsetCommit => offset_commit::handle(self, request).await,
-            Key::OffsetFetch => offset_fetch::handle(self, request),
+            Key::OffsetFetch => offset_fetch::handle(self, request).await,
             Key::FindCoordinator => find_coordinator::handle(self, request),
             Key::Heartbeat => heartbeat::handle(self, request),
             Key::LeaveGroup => leave_group::handle(self, request),

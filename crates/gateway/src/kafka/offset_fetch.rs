@@ -23,10 +23,14 @@ use super::door::Door;
 use super::request::{Close, Request};
 use super::topics::{Named, find};
 
-pub(super) fn handle(door: &Door, request: &Request) -> Result<Answer, Close> {
+pub(super) async fn handle(door: &Door, request: &Request) -> Result<Answer, Close> {
     let asked = request.read(OffsetFetchRequestData::read)?;
     let catalog = door.broker().catalog();
     let message = if request.version >= 8 {
+        for group in &asked.groups {
+            let group = GroupId::from(group.group_id.as_str());
+            door.broker().groups().caught_up(&group).await;
+        }
         let groups = asked.groups.into_iter();
         let groups = groups.map(|g| one(door, &catalog, g, request.version));
         OffsetFetchResponseData::default().with_groups(groups.collect())
@@ -42,6 +46,8 @@ pub(super) fn handle(door: &Door, request: &Request) -> Result<Answer, Close> {
         let group = OffsetFetchRequestGroup::default()
             .with_group_id(asked.group_id)
             .with_topics(topics);
+        let id = GroupId::from(group.group_id.as_str());
+        door.broker().groups().caught_up(&id).await;
         let found = one(door, &catalog, group, request.version);
         let message = OffsetFetchResponseData::default()
             .with_topics(found.topics.into_iter().map(single).collect());

@@ -114,7 +114,8 @@ impl Group {
         Ok(())
     }
 
-    /// What a commit by the consumer itself is to store, then tell [`committed`](Self::committed).
+    /// What a commit by the consumer itself is to store, then tell [`committed`](Self::committed). What is known not to
+    /// have reached it is not committed: it comes again.
     pub fn begin_commit(
         &mut self,
         now: Duration,
@@ -122,15 +123,7 @@ impl Group {
     ) -> Result<Option<Delivery>, Refusal> {
         let member = self.members.get_mut(id).ok_or(Refusal::NotRegistered)?;
         member.touch(now);
-        Ok(member.delivered.clone())
-    }
-
-    /// As [`begin_commit`](Self::begin_commit) for a consumer that is about to leave: what is known not to have reached
-    /// it is not committed.
-    pub fn begin_goodbye(&self, id: &ConsumerId) -> Result<Option<Delivery>, Refusal> {
-        let member = self.members.get(id).ok_or(Refusal::NotRegistered)?;
-        let received = member.delivered.clone().filter(|_| !member.is_lost);
-        Ok(received)
+        Ok(member.delivered.clone().filter(|_| !member.is_lost))
     }
 
     /// A delivery's positions are durable: its partitions may change hands.

@@ -294,6 +294,8 @@ fn a_delivery_that_was_lost_comes_again_the_same() {
         0s deliver a 1 t/0:0-5
         -> 1-1 t/0:0-5
         0s lost a 1-1
+        0s commit a
+        -> nothing
         0s poll a
         -> poll 2, again 1-1 t/0:0-5
         0s again a 2
