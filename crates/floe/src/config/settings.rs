@@ -193,7 +193,7 @@ settings! {
         #[doc = "Largest record batch, as it is stored. A topic's `max.message.bytes` goes before it."]
         message_max_bytes: usize = "message.max.bytes", Kind::Bytes { min: 1024, max: 64 * MIB }, Default::Is("1048588");
         #[doc = "Size of the journal. A small one is checkpointed more often under load; see the note below."]
-        journal_bytes: u64 = "journal.bytes", Kind::Bytes { min: 16 * MIB, max: 16 * GIB }, Default::Is("256MiB");
+        journal_bytes: u64 = "journal.bytes", Kind::Bytes { min: 33 * MIB, max: 16 * GIB }, Default::Is("256MiB");
     }
     "Producers" {
         #[doc = "How long the sequence of a silent idempotent producer is remembered, in time of its partition's log."]

@@ -34,7 +34,7 @@ fn five_mistakes_give_five_messages_with_their_places() {
              876000 (hours)",
             "environment variable FLOE_MAX_CONNECTIONS: max.connections: \"many\" is not allowed; use \
              a whole number from 1 to 1000000 (connections)",
-            "flag --set journal.bytes=1KiB: journal.bytes: 1024 is out of range; use bytes from 16 \
+            "flag --set journal.bytes=1KiB: journal.bytes: 1024 is out of range; use bytes from 33 \
              MiB to 16 GiB, as a number or like \"64MiB\"",
         ]
     );
