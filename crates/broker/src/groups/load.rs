@@ -55,7 +55,6 @@ impl Groups {
         let groups = Self(Arc::new(Inner {
             shards,
             usage,
-            settings,
             directory: parking_lot::Mutex::new(Directory::default()),
             appliers: parking_lot::Mutex::new(appliers),
             node,

@@ -52,7 +52,6 @@ pub struct Groups(Arc<Inner>);
 
 struct Inner {
     node: Arc<Node>,
-    settings: Arc<floe_groups::Settings>,
     shards: Vec<Arc<Shard>>,
     usage: Arc<Usage>,
     directory: Mutex<Directory>,
@@ -72,11 +71,6 @@ impl Groups {
                 std::panic::resume_unwind(error.into_panic());
             }
         }
-    }
-
-    /// Idle time after which an HTTP consumer is gone, unless its registration says otherwise.
-    pub fn consumer_idle_timeout(&self) -> Duration {
-        self.0.settings.consumer_idle_timeout
     }
 }
 
