@@ -139,6 +139,14 @@ async fn start(api: &Api, query: &Query, partition: TopicPartition) -> Result<Of
     Ok(end.map_or(Offset::ZERO, |found| found.offset))
 }
 
+/// What an answer holds.
+struct Page {
+    pages: Pages,
+    records: u64,
+    /// Where to read on.
+    next: Offset,
+}
+
 async fn answer(
     api: &Api,
     (name, index): (&TopicName, PartitionIndex),
@@ -149,64 +157,30 @@ async fn answer(
     form: Form,
 ) -> Answered {
     let mut pages = Pages::begin(&api.answers).await?;
-    let mut line = Vec::new();
-    let mut count = 0;
-    let mut next = from;
-    let mut refused = None;
     if form == Form::Json {
         let head = format!("{{\"topic\":\"{name}\",\"partition\":{index},\"records\":[");
-        drop(pages.push(head.as_bytes()));
+        pages.push(head.as_bytes()).map_err(|_| no_memory())?;
     }
-    let walked = walk(&api.scratches, &part.records, from, |found| {
-        if count == max || (count > 0 && pages.len() >= room) {
-            return false;
-        }
-        line.clear();
-        if count > 0 && form == Form::Json {
-            line.push(b',');
-        }
-        render::record(&mut line, None, index, found, form == Form::Lines);
-        if form == Form::Lines {
-            line.push(b'\n');
-        }
-        if pages.push(&line).is_err() {
-            refused = Some(line.len());
-            return false;
-        }
-        count += 1;
-        next = found.offset.plus(1);
-        true
-    });
-    match walked {
-        Ok(true) => next = next.max(part.next),
-        Err(unreadable) if count == 0 => return Err(unreadable.problem()),
-        // What lies before the damage is given now; the next read meets it first.
-        Ok(false) | Err(_) => {}
-    }
-    if count == 0 && refused.is_some() {
-        return Err(Problem::later(
-            "the memory for answers is in use; try again in a second",
-            1,
-        ));
-    }
-    api.metrics.read_records.inc_by(count);
+    let mut page = Page {
+        pages,
+        records: 0,
+        next: from,
+    };
+    page.fill(api, index, &part, max, room, form)?;
+    api.metrics.read_records.inc_by(page.records);
+    let next = page.next;
     if form == Form::Json {
         let tail = format!(
             "],\"nextOffset\":{next},\"commitOffset\":{},\"logStart\":{}}}",
             part.high_watermark, part.log_start
         );
-        if pages.push(tail.as_bytes()).is_err() {
-            return Err(Problem::later(
-                "the memory for answers is in use; try again in a second",
-                1,
-            ));
-        }
+        page.pages.push(tail.as_bytes()).map_err(|_| no_memory())?;
     }
     let content_type = match form {
         Form::Json => media::JSON,
         Form::Lines => media::NDJSON,
     };
-    let mut response = Response::new(pages.finish(()));
+    let mut response = Response::new(page.pages.finish(()));
     let out = response.headers_mut();
     out.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     out.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -217,4 +191,53 @@ async fn answer(
     );
     out.insert("floe-log-start", HeaderValue::from(part.log_start.0));
     Ok(response.into_response())
+}
+
+impl Page {
+    /// Writes records until there are `max`, about `room` bytes, or no more; at least one if there is one.
+    fn fill(
+        &mut self,
+        api: &Api,
+        index: PartitionIndex,
+        part: &FetchedPart,
+        max: u64,
+        room: usize,
+        form: Form,
+    ) -> Result<(), Problem> {
+        let mut line = Vec::new();
+        let mut is_short = false;
+        let walked = walk(&api.scratches, &part.records, self.next, |found| {
+            if self.records == max || (self.records > 0 && self.pages.len() >= room) {
+                return false;
+            }
+            line.clear();
+            if self.records > 0 && form == Form::Json {
+                line.push(b',');
+            }
+            render::record(&mut line, None, index, found, form == Form::Lines);
+            if form == Form::Lines {
+                line.push(b'\n');
+            }
+            is_short = self.pages.push(&line).is_err();
+            if !is_short {
+                self.records += 1;
+                self.next = found.offset.plus(1);
+            }
+            !is_short
+        });
+        match walked {
+            Ok(true) => self.next = self.next.max(part.next),
+            Err(unreadable) if self.records == 0 => return Err(unreadable.problem()),
+            // What lies before the damage is given now; the next read meets it first.
+            Ok(false) | Err(_) => {}
+        }
+        if self.records == 0 && is_short {
+            return Err(no_memory());
+        }
+        Ok(())
+    }
+}
+
+fn no_memory() -> Problem {
+    Problem::later("the memory for answers is in use; try again in a second", 1)
 }
