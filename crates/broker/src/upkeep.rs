@@ -111,7 +111,10 @@ impl Keeper {
 fn draw(partition: &Partition) -> (Offset, Bytes) {
     let producers = partition.producers().lock();
     // Idempotent appends hold this lock; others change no sequence, so an end read under it belongs to the state.
-    (partition.log.end(), producers.snapshot().into())
+    (
+        partition.log.end(),
+        producers.snapshot(partition.epoch).into(),
+    )
 }
 
 /// Keeps the state of every partition, at the end of a node's life.

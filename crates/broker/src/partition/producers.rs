@@ -1,7 +1,7 @@
 //! Sequence state of idempotent producers in one partition (KIP-98): a fold of the log.
 //!
 //! ```text
-//! snapshot  version u8 | log time i64 | producers u32 | each: id i64 | epoch i16 | log time i64 | batches u8
+//! snapshot  version u8 | leader epoch u32 | log time i64 | producers u32 | each: id i64 | epoch i16 | log time i64 | batches u8
 //!           | each: base sequence i32 | records u32 | base offset u64                    (little endian)
 //! ```
 //! Guarantees: the last five batches of each producer are known, so a retry is answered with its first offset; batches are taken
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use floe_model::{Offset, ProducerId, Timestamp};
+use floe_model::{LeaderEpoch, Offset, ProducerId, Timestamp};
 use floe_wire::batch::{Producer, View};
 
 use crate::{ProduceError, Unavailable};
@@ -256,10 +256,11 @@ impl Producers {
         self.count();
     }
 
-    /// Draws the state, by id.
-    pub(crate) fn snapshot(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(13 + self.known.len() * 100);
+    /// Draws the state, by id, as of the end of a generation that is open now.
+    pub(crate) fn snapshot(&self, epoch: LeaderEpoch) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(17 + self.known.len() * 100);
         bytes.push(VERSION);
+        bytes.extend(epoch.0.to_le_bytes());
         bytes.extend(self.log_time.to_le_bytes());
         bytes.extend((self.known.len() as u32).to_le_bytes());
         let mut ids: Vec<_> = self.known.iter().collect();
@@ -278,12 +279,16 @@ impl Producers {
         bytes
     }
 
-    /// Reads a snapshot back.
-    pub(crate) fn restore(mut bytes: &[u8], now: Duration) -> Result<Self, Undecodable> {
+    /// Reads a snapshot back, and the generation it was drawn in.
+    pub(crate) fn restore(
+        mut bytes: &[u8],
+        now: Duration,
+    ) -> Result<(LeaderEpoch, Self), Undecodable> {
         let bytes = &mut bytes;
         if take::<1>(bytes)? != [VERSION] {
             return Err(Undecodable);
         }
+        let epoch = LeaderEpoch(u32::from_le_bytes(take(bytes)?));
         let mut producers = Self {
             known: HashMap::new(),
             tally: Tally::default(),
@@ -311,7 +316,7 @@ impl Producers {
         }
         producers.count();
         if bytes.is_empty() {
-            Ok(producers)
+            Ok((epoch, producers))
         } else {
             Err(Undecodable)
         }
@@ -481,11 +486,12 @@ mod tests {
             append(&mut producers, producer(1, 0, n), 1, n as u64).unwrap();
         }
         append(&mut producers, producer(-5, 9, 3), 4, 7).unwrap();
-        let bytes = producers.snapshot();
-        let read = Producers::restore(&bytes, Duration::ZERO).unwrap();
+        let bytes = producers.snapshot(LeaderEpoch(3));
+        let (epoch, read) = Producers::restore(&bytes, Duration::ZERO).unwrap();
+        assert_eq!(epoch, LeaderEpoch(3));
         assert_eq!(read.known, producers.known);
         assert_eq!(read.log_time, producers.log_time);
-        assert_eq!(read.snapshot(), bytes);
+        assert_eq!(read.snapshot(epoch), bytes);
         for len in 0..bytes.len() {
             assert!(Producers::restore(&bytes[..len], Duration::ZERO).is_err());
         }

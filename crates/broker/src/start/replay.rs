@@ -49,24 +49,12 @@ async fn read_back(node: &Node, partition: &Partition) -> Result<Producers, Star
     let now = node.world.clock.monotonic();
     let end = partition.committed();
     let log_start = partition.log_start();
-    if end <= log_start {
+    if end == Offset::ZERO {
         return Ok(Producers::default());
     }
-    let kept = node
-        .log
-        .producers(&partition.log)
+    let (mut at, mut producers) = kept(node, partition, end)
         .await
-        .filter(|(at, _)| *at <= end);
-    let (mut at, mut producers) = match kept {
-        Some((at, bytes)) => match Producers::restore(&bytes, now) {
-            Ok(producers) => (at, producers),
-            Err(error) => {
-                tracing::warn!(partition = %partition.address, %error, "producers are read from the log");
-                (log_start, Producers::default())
-            }
-        },
-        None => (log_start, Producers::default()),
-    };
+        .unwrap_or_else(|| (log_start, Producers::default()));
     at = at.max(log_start);
     while at < end {
         let (batches, next) = read(node, partition, at, end).await?;
@@ -91,6 +79,24 @@ async fn read_back(node: &Node, partition: &Partition) -> Result<Producers, Star
         at = next;
     }
     Ok(producers)
+}
+
+/// The kept state, if it can be read and belongs to what is there: one drawn above the end of its generation is of a tail that
+/// damage has taken.
+async fn kept(node: &Node, partition: &Partition, end: Offset) -> Option<(Offset, Producers)> {
+    let now = node.world.clock.monotonic();
+    let (at, bytes) = node.log.producers(&partition.log).await?;
+    let (epoch, producers) = Producers::restore(&bytes, now)
+        .inspect_err(|error| {
+            tracing::warn!(partition = %partition.address, %error, "producers are read from the log");
+        })
+        .ok()?;
+    let catalog = node.catalog.load();
+    let chain = catalog.partition(partition.address)?.chain();
+    let is_there = chain
+        .epoch_end(epoch, end)
+        .is_some_and(|found| at <= found.end);
+    is_there.then_some((at, producers))
 }
 
 async fn read(
