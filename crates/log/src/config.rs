@@ -40,6 +40,8 @@ pub struct Config {
     pub segment_age: Duration,
     /// A partition's share of a group from which it goes to its segment at once.
     pub large_append_bytes: usize,
+    /// Largest group that the journal composes, 8 MiB at most; the ring is at least eight times as large.
+    pub group_bytes_max: usize,
     /// Largest batch that is accepted.
     pub batch_bytes_max: usize,
     /// Largest run: unit of segment writes and of tail memory.
@@ -61,6 +63,7 @@ impl Default for Config {
             segment_bytes: 256 << 20,
             segment_age: Duration::from_hours(7 * 24),
             large_append_bytes: 64 << 10,
+            group_bytes_max: 4 << 20,
             batch_bytes_max: floe_model::limits::BATCH_BYTES_MAX,
             run_bytes_max: 2 << 20,
             checkpoint_idle: Duration::from_mins(1),

@@ -177,6 +177,13 @@ impl Table {
         let (_, file) = self.files.range((epoch, 0)..=(epoch, offset)).next_back()?;
         Some(file)
     }
+
+    /// Where the first file after an offset begins.
+    pub(crate) fn next_base(&self, epoch: LeaderEpoch, offset: u64) -> Option<u64> {
+        let after = (epoch, offset.saturating_add(1));
+        let ((_, base), _) = self.files.range(after..=(epoch, u64::MAX)).next()?;
+        Some(*base)
+    }
 }
 
 impl Files {
@@ -237,6 +244,14 @@ impl Files {
             .position(|file| (file.epoch, file.base) == (wanted.epoch, place.base));
         let mut table = wanted.table.lock();
         let in_table = table.files.get(&(wanted.epoch, place.base)).cloned();
+        if known.is_none() && in_table.is_none() {
+            let name = format!("{}-{}.seg", wanted.epoch.0, place.base);
+            let path = engine.partition_dir(wanted.partition).join(name);
+            if !engine.disk.exists(&path) {
+                // Deleted before the fall: all in it lay below the log start. What is left over gets a file of its own.
+                return Ok(());
+            }
+        }
         let (file, is_dirty) = match known {
             Some(at) => (self.dirty.swap_remove(at), true),
             None => (
@@ -288,11 +303,7 @@ impl Files {
             wanted.base,
             index,
         ));
-        if engine.disk.exists(&file.path) {
-            // Left over from a life whose journal never named it.
-            let removed = engine.disk.remove_file(&file.path);
-            removed.map_err(Engine::failed("remove", &file.path))?;
-        }
+        remove_left_over(engine, wanted, &directory)?;
         let options = OpenOptions {
             write: true,
             create_new: true,
@@ -380,6 +391,29 @@ impl OpenFile {
         self.allocated = len;
         Ok(())
     }
+}
+
+/// Files above the newest one that is named were made in a life whose journal never came to name them. Once a later file
+/// is named they would be taken for a part of the generation.
+fn remove_left_over(engine: &Engine, wanted: &Wanted<'_>, directory: &Path) -> Result<(), Failure> {
+    let names = engine.disk.list(directory);
+    for name in names.map_err(Engine::failed("list", directory))? {
+        let Some((epoch, base)) = parse_name(&name) else {
+            continue;
+        };
+        let is_named = wanted.place.is_some_and(|place| base <= place.base);
+        if epoch != wanted.epoch || is_named {
+            continue;
+        }
+        let path = directory.join(&name);
+        for path in [path.with_extension("idx"), path] {
+            if engine.disk.exists(&path) {
+                let removed = engine.disk.remove_file(&path);
+                removed.map_err(Engine::failed("remove", &path))?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// A run that needs a place.

@@ -240,14 +240,15 @@ impl Log {
     }
 
     /// Appends entries to a catalog stream; an entry at a known index replaces it and all above. All of them go into one
-    /// group; above 4 MiB they are refused.
+    /// group; above `group_bytes_max` they are refused.
     pub fn catalog_append(&self, group: u32, entries: Vec<CatalogEntry>) -> Receipt {
         let (promise, receipt) = promise();
         let bytes: usize = entries
             .iter()
             .map(|entry| entry.data.len() + RECORD_HEADER + 20)
             .sum();
-        if bytes > recovery::STAGING_BYTES / floe_world::disk::BLOCK * PAYLOAD - PAYLOAD {
+        let sectors = self.engine.config.group_bytes_max / floe_world::disk::BLOCK;
+        if bytes > sectors.saturating_sub(1) * PAYLOAD {
             promise.resolve(Err(Failure::refused("append", "catalog entries", "size")));
             return receipt;
         }

@@ -121,19 +121,22 @@ pub(crate) fn segments(
 pub(crate) fn delete_below(engine: &Engine, partition: &PartitionLog) -> Result<(), Failure> {
     let offset = partition.state.lock().delete_below;
     for (file, end) in files(engine, partition)? {
-        let newest = {
+        // What a sealed generation still has in memory goes to its newest file.
+        let (newest, is_written) = {
             let mut state = partition.state.lock();
-            state
-                .generation(file.epoch)
-                .and_then(|generation| generation.file)
+            let generation = state.generation(file.epoch);
+            generation.map_or((None, true), |generation| {
+                (generation.file, generation.written >= generation.end)
+            })
         };
         let is_sealed = partition
             .generations()
             .last()
             .is_some_and(|open| open.epoch > file.epoch);
         let is_newest = newest.is_some_and(|newest| newest.base == file.base);
-        if end > offset || (is_newest && !is_sealed) {
-            continue;
+        // The oldest first, without leaving any out: what is left has no holes.
+        if end > offset || (is_newest && !(is_sealed && is_written)) {
+            break;
         }
         let mut files = partition.files.lock();
         if files
@@ -157,6 +160,10 @@ pub(crate) fn delete_below(engine: &Engine, partition: &PartitionLog) -> Result<
                 removed.map_err(Engine::failed("remove", &path))?;
             }
         }
+        // Order: the oldest is gone for good before the next one goes, so that a power cut leaves no hole.
+        let directory = engine.partition_dir(partition.partition);
+        let synced = engine.disk.sync_dir(&directory);
+        synced.map_err(Engine::failed("flush", &directory))?;
     }
     prune(partition, offset);
     Ok(())

@@ -160,6 +160,9 @@ impl Run {
         let Some(_) = self.writer else {
             self.limit = Some(to);
             self.end = self.end.min(end);
+            // A cut comes behind everything accepted before it: nothing of it is pending.
+            self.journaled = to;
+            self.journaled_batches = self.batches;
             return;
         };
         let kept = self.view.bytes(RUN_HEADER..to);

@@ -102,7 +102,15 @@ pub(crate) fn write(
             Err(Unwritten::NoPlace(closing, failure)) => {
                 give_back(partition, *closing);
                 next.for_each(|closing| give_back(partition, closing));
-                settle(engine, partition, &written, Settle::default());
+                // What was written is flushed as asked for, or a checkpoint would count on neither copy of it.
+                if wish.sync {
+                    files.sync(engine, partition.partition)?;
+                }
+                let how = Settle {
+                    is_synced: wish.sync,
+                    is_large: false,
+                };
+                settle(engine, partition, &written, how);
                 return full_or_failed(engine, partition, is_large, failure);
             }
         }

@@ -132,6 +132,9 @@ fn serve(
         epoch,
         wanted,
         is_sequential,
+        // A run on disk may go on with appends of an earlier life that were never acknowledged: what is not written in this
+        // one is in memory only.
+        limit: on_disk,
         buffer,
     };
     // The stored index may be stale; then the run headers decide.
@@ -177,15 +180,20 @@ struct Cold<'a> {
     wanted: Wanted,
     /// Where the last read of the partition from disk ended.
     is_sequential: bool,
+    /// What lies above is not of this log.
+    limit: u64,
     buffer: Buffer,
 }
 
 impl Cold<'_> {
-    fn file(&self) -> Result<Arc<SegmentFile>, ReadError> {
+    /// The file, and where the one after it begins.
+    fn file(&self) -> Result<(Arc<SegmentFile>, u64), ReadError> {
         load_table(self.engine, self.partition)?;
         let table = self.partition.table.lock();
         let file = table.find(self.epoch, self.wanted.from).cloned();
+        let next = table.next_base(self.epoch, self.wanted.from);
         drop(table);
+        let file = file.map(|file| (file, next.unwrap_or(u64::MAX)));
         file.ok_or_else(|| {
             let state = self.partition.state.lock();
             let start = state.delete_below;
@@ -199,7 +207,8 @@ impl Cold<'_> {
 
     /// `None`: what should be there is not, or is damaged.
     fn attempt(&mut self, is_fresh: bool) -> Result<Option<Chunk>, ReadError> {
-        let file = self.file()?;
+        let (file, next) = self.file()?;
+        self.limit = self.limit.min(next);
         let runs = index::runs(self.engine, self.partition.partition, &file, is_fresh)?;
         let after = runs.partition_point(|run| run.base <= self.wanted.from);
         let Some(first) = after.checked_sub(1) else {
@@ -219,7 +228,9 @@ impl Cold<'_> {
         let mut bounds = runs[first].base..runs[first].base;
         for run in &runs[first..first + count] {
             let start = (run.block - runs[first].block) as usize * BLOCK;
-            let Some((range, end)) = self.part(start..read, run) else {
+            // What lies between two runs is in none that can be read: the read of it says so.
+            let part = self.part(start..read, run);
+            let Some((range, end)) = part.filter(|_| run.base <= bounds.end) else {
                 break;
             };
             parts.push(range);
@@ -270,9 +281,12 @@ impl Cold<'_> {
         let header = RunHeader::verify(bytes, partition, run.block, true).ok()?;
         let batches = start + RUN_HEADER..start + header.table().start;
         // What a later run of the file says anew is dead here.
-        let Some(next) = run.next_base.filter(|next| *next < header.end()) else {
+        let next = run
+            .next_base
+            .map_or(self.limit, |next| next.min(self.limit));
+        if header.end() <= next {
             return Some((batches, header.end()));
-        };
+        }
         let (mut to, mut end) = (batches.start, header.base);
         for (place, head) in batch::walk(&self.buffer[batches.clone()]) {
             if head.end() > next {
@@ -286,7 +300,7 @@ impl Cold<'_> {
     /// What cannot be read is named and remembered (rule LossIsRecorded).
     fn lose(&self) -> ReadError {
         let mut offsets = self.wanted.from..self.wanted.up_to;
-        if let Ok(file) = self.file()
+        if let Ok((file, _)) = self.file()
             && let Ok(runs) = index::runs(self.engine, self.partition.partition, &file, false)
         {
             let next = runs

@@ -24,6 +24,8 @@ struct Candidate {
     source: Source,
     /// An upper bound of its largest timestamp, exact in memory and where the index rises.
     max: i64,
+    /// What lies above is of an append that was never acknowledged, or was cut.
+    end: u64,
 }
 
 enum Source {
@@ -50,7 +52,8 @@ pub(crate) async fn first_at_or_after(
                 if head.base() >= up_to {
                     return Ok(None);
                 }
-                if head.max_timestamp() < at || head.end() <= from {
+                let is_outside = head.end() <= from || head.end() > candidate.end;
+                if head.max_timestamp() < at || is_outside {
                     continue;
                 }
                 let Some((offset, timestamp)) = first(head.bytes(), from, at, &mut scratch) else {
@@ -88,7 +91,8 @@ pub(crate) async fn greatest(
             let bytes = candidate.bytes(engine, &partition)?;
             for (_, head) in batch::walk(&bytes) {
                 let is_better = best.is_none_or(|best| head.max_timestamp() > best.timestamp);
-                if head.end() > up_to || head.end() <= from || !is_better {
+                let is_outside = head.end() <= from || head.end() > candidate.end.min(up_to);
+                if is_outside || !is_better {
                     continue;
                 }
                 let Some((offset, timestamp)) = last(head.bytes(), &mut scratch) else {
@@ -150,10 +154,10 @@ fn candidates(engine: &Engine, partition: &Arc<PartitionLog>) -> Result<Vec<Cand
     let mut all = Vec::new();
     for (epoch, written, runs) in memory {
         let disk_end = runs.first().map_or(written, |(base, ..)| *base);
-        for file in files
-            .iter()
-            .filter(|file| file.epoch == epoch && file.base < disk_end)
-        {
+        let own = files.iter().filter(|file| file.epoch == epoch);
+        let own: Vec<_> = own.filter(|file| file.base < disk_end).collect();
+        for (at, file) in own.iter().enumerate() {
+            let file_end = own.get(at + 1).map_or(disk_end, |next| next.base);
             for place in index::runs(engine, partition.partition, file, false)? {
                 if place.base < disk_end {
                     // Where the index does not rise, the run's own largest is not above what came before.
@@ -163,8 +167,14 @@ fn candidates(engine: &Engine, partition: &Arc<PartitionLog>) -> Result<Vec<Cand
                     } else {
                         place.max_before
                     };
+                    let end = place.next_base.unwrap_or(file_end).min(file_end);
                     let source = Source::Disk(Arc::clone(file), place);
-                    all.push(Candidate { epoch, source, max });
+                    all.push(Candidate {
+                        epoch,
+                        source,
+                        max,
+                        end,
+                    });
                 }
             }
         }
@@ -173,6 +183,7 @@ fn candidates(engine: &Engine, partition: &Arc<PartitionLog>) -> Result<Vec<Cand
                 epoch,
                 source: Source::Memory(bytes),
                 max,
+                end: u64::MAX,
             });
         }
     }

@@ -19,7 +19,7 @@ const IDENTITY: &str = "node.id";
 const LOCK: &str = "node.lock";
 const MARKER: &str = "formatting";
 /// The ring holds the largest group several times, so that a checkpoint can always keep up.
-const RING_SECTORS_MIN: u64 = 4 * GROUP_SECTORS_MAX as u64;
+const RING_GROUPS_MIN: u64 = 8;
 
 pub(crate) fn journal_path(dir: &Path) -> PathBuf {
     dir.join("journal")
@@ -87,6 +87,8 @@ pub(crate) fn identity(disk: &dyn Disk, dir: &Path) -> Result<Option<Identity>, 
         .map_err(Engine::failed("read", &path))?;
     let found = [0, BLOCK].map(|at| Identity::decode(&copies[at.min(read)..read]));
     match found {
+        // Cut down between the two copies: nothing was answered yet.
+        [Ok(_), Err(_)] if marked => Ok(None),
         [Ok(identity), _] | [_, Ok(identity)] => Ok(Some(identity)),
         [Err(crate::format::FormatError::Newer(found)), _] => Err(OpenError::NewerFormat {
             path,
@@ -126,11 +128,19 @@ pub(crate) fn format(
     random: &dyn Random,
 ) -> Result<Identity, OpenError> {
     let ring_sectors = config.ring_bytes / SECTOR as u64;
-    if ring_sectors < RING_SECTORS_MIN || ring_sectors > u64::from(u32::MAX) {
+    if config.group_bytes_max > GROUP_SECTORS_MAX * SECTOR {
+        return Err(OpenError::Config(format!(
+            "a group of {} bytes is above {}; set less",
+            config.group_bytes_max,
+            GROUP_SECTORS_MAX * SECTOR,
+        )));
+    }
+    let ring_bytes_min = RING_GROUPS_MIN * config.group_bytes_max as u64;
+    if config.ring_bytes < ring_bytes_min || ring_sectors > u64::from(u32::MAX) {
         return Err(OpenError::Config(format!(
             "a journal of {} bytes is outside {} to {}; set a size between them",
             config.ring_bytes,
-            RING_SECTORS_MIN * SECTOR as u64,
+            ring_bytes_min,
             u64::from(u32::MAX) * SECTOR as u64,
         )));
     }

@@ -33,9 +33,6 @@ use crate::{
 };
 use replay::{Groups, Replay};
 
-/// Largest group composed while running; recovery reads larger ones.
-pub(crate) const STAGING_BYTES: usize = 4 << 20;
-
 /// Opens or formats a directory and recovers what is in it.
 pub(crate) fn open(setup: Setup) -> Result<(Arc<Engine>, Recovered), OpenError> {
     let disk = Arc::clone(&setup.disk);
@@ -206,8 +203,9 @@ fn engine(
         reads,
         config,
     } = setup;
-    let staging = floe_world::Pool::new(STAGING_BYTES)
-        .try_get(STAGING_BYTES)
+    let group_bytes = floe_world::memory::class(config.group_bytes_max);
+    let staging = floe_world::Pool::new(group_bytes)
+        .try_get(group_bytes)
         .ok_or_else(|| OpenError::Config("no memory for the journal".to_owned()))?;
     let smallest = floe_world::memory::class(crate::run::Run::bytes_for(config.batch_bytes_max));
     if config.run_bytes_max < smallest || tail.limit() < 2 * smallest {
