@@ -119,7 +119,7 @@ impl Broker for Floe {
     }
 
     fn appended_batches(&self) -> Result<Option<u64>> {
-        Ok(self.counter("floe_log_appends_total"))
+        Ok(self.counter("floe_produced_batches_total"))
     }
 }
 
