@@ -122,8 +122,10 @@ impl State {
                 return Some(format!("partition {} is missing", mine.name));
             };
             let ends = |partition: &Partition| -> Vec<_> {
+                // One that holds nothing is dropped when the next one opens: the newer slot may lack it.
                 let generations = partition.generations.iter();
-                generations.map(|g| (g.epoch, g.start, g.end)).collect()
+                let held = generations.filter(|g| g.start < g.end || !g.lost.is_empty());
+                held.map(|g| (g.epoch, g.start, g.end)).collect()
             };
             let same = mine.name == theirs.name
                 && mine.fence == theirs.fence
