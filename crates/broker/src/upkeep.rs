@@ -19,7 +19,7 @@ const PRODUCERS_INTERVAL: Duration = Duration::from_secs(1);
 const PRODUCERS_BYTES: u64 = 16 << 20;
 
 /// Bytes kept after which a checkpoint is asked for: large appends leave the journal, and so its checkpoints, nearly idle.
-const CHECKPOINT_BYTES: u64 = 512 << 20;
+const CHECKPOINT_BYTES: u64 = 256 << 20;
 
 /// Starts the tasks.
 pub(crate) fn spawn(node: &Arc<Node>) {

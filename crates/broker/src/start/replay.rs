@@ -19,6 +19,8 @@ use crate::partition::{Partition, Producers};
 /// Bytes read at a time.
 const READ_BYTES: usize = 1 << 20;
 
+/// Bytes read back from which the outcome is kept.
+const KEPT_FROM_BYTES: usize = 1 << 20;
 /// Partitions read back at once: enough to keep the log's readers busy.
 const AT_ONCE: usize = 4;
 
@@ -32,7 +34,14 @@ pub(super) async fn producers(node: &Arc<Node>) -> Result<(), StartError> {
         {
             let node = Arc::clone(node);
             reading.push_back(tasks::spawn(async move {
-                let producers = read_back(&node, &partition).await?;
+                let (producers, bytes) = read_back(&node, &partition).await?;
+                if bytes >= KEPT_FROM_BYTES {
+                    // The next start need not read the same again, also if nothing is appended until then.
+                    let snapshot = producers.snapshot(partition.epoch).into();
+                    let end = partition.committed();
+                    node.log.keep_producers(&partition.log, end, snapshot);
+                    node.log.checkpoint_soon();
+                }
                 *partition.producers().lock() = producers.counted_in(node.producers.clone());
                 Ok(())
             }));
@@ -45,19 +54,22 @@ pub(super) async fn producers(node: &Arc<Node>) -> Result<(), StartError> {
     }
 }
 
-async fn read_back(node: &Node, partition: &Partition) -> Result<Producers, StartError> {
+/// The state, and how many bytes of the log were read for it.
+async fn read_back(node: &Node, partition: &Partition) -> Result<(Producers, usize), StartError> {
     let now = node.world.clock.monotonic();
     let end = partition.committed();
     let log_start = partition.log_start();
     if end == Offset::ZERO {
-        return Ok(Producers::default());
+        return Ok((Producers::default(), 0));
     }
     let (mut at, mut producers) = kept(node, partition, end)
         .await
         .unwrap_or_else(|| (log_start, Producers::default()));
     at = at.max(log_start);
+    let mut bytes_read = 0;
     while at < end {
         let (batches, next) = read(node, partition, at, end).await?;
+        bytes_read += batches.iter().map(Bytes::len).sum::<usize>();
         for bytes in &batches {
             for view in batch::batches(bytes).flatten() {
                 let base = Offset(view.base_offset().max(0) as u64);
@@ -78,7 +90,7 @@ async fn read_back(node: &Node, partition: &Partition) -> Result<Producers, Star
         }
         at = next;
     }
-    Ok(producers)
+    Ok((producers, bytes_read))
 }
 
 /// The kept state, if it can be read and belongs to what is there: one drawn above the end of its generation is of a tail that
