@@ -10,6 +10,7 @@ mod host;
 mod load;
 mod report;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -64,6 +65,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
         report: Report::new()?,
         home,
         topics: 0,
+        loaded: BTreeMap::new(),
     }
     .run()
 }
@@ -75,6 +77,8 @@ struct Bench {
     report: Report,
     home: PathBuf,
     topics: usize,
+    /// Largest resident memory seen behind a workload, per broker.
+    loaded: BTreeMap<&'static str, u64>,
 }
 
 impl Bench {
@@ -108,9 +112,10 @@ impl Bench {
             self.fetch()?;
         }
         for broker in &mut self.brokers {
+            let loaded = self.loaded.get(broker.name()).copied().unwrap_or_default();
             self.report.put(
                 &format!("rss loaded {}", broker.name()),
-                &json!({"mib": mib(broker.resident_bytes()?)}),
+                &json!({"mib": mib(loaded)}),
             );
             broker.stop()?;
         }
@@ -164,6 +169,7 @@ impl Bench {
                 );
                 let figures = spent.with_rate(&outcome, count * size)?;
                 self.report.round(&name, round, &figures);
+                note(&mut self.loaded, broker.as_ref())?;
                 broker.delete_topic(&topic)?;
             }
         }
@@ -186,6 +192,7 @@ impl Bench {
                 let name = format!("acknowledge 10,000/s x 256 B {}", broker.name());
                 self.report
                     .round(&name, round, &spent.with_latency(&outcome));
+                note(&mut self.loaded, broker.as_ref())?;
                 broker.delete_topic(&topic)?;
             }
         }
@@ -224,6 +231,7 @@ impl Bench {
                     round,
                     &spent.with_rate(&outcome, cold * 1024)?,
                 );
+                note(&mut self.loaded, broker.as_ref())?;
                 broker.delete_topic(&topic)?;
             }
         }
@@ -326,6 +334,13 @@ impl Spent {
             "answers_per_group": self.answers_per_group,
         })
     }
+}
+
+/// Keeps the largest resident memory of a broker.
+fn note(loaded: &mut BTreeMap<&'static str, u64>, broker: &dyn Broker) -> Result<()> {
+    let most = loaded.entry(broker.name()).or_default();
+    *most = broker.resident_bytes()?.max(*most);
+    Ok(())
 }
 
 fn mib(bytes: u64) -> f64 {
