@@ -244,13 +244,19 @@ impl Files {
             .position(|file| (file.epoch, file.base) == (wanted.epoch, place.base));
         let mut table = wanted.table.lock();
         let in_table = table.files.get(&(wanted.epoch, place.base)).cloned();
-        if known.is_none() && in_table.is_none() {
+        if known.is_none() {
+            // Only dead bytes are above the offset that is written next: of appends that were never acknowledged.
+            let is_dead = place.base > wanted.base;
             let name = format!("{}-{}.seg", wanted.epoch.0, place.base);
             let path = engine.partition_dir(wanted.partition).join(name);
-            if !engine.disk.exists(&path) {
-                // Deleted before the fall: all in it lay below the log start. What is left over gets a file of its own.
+            // Or it has been deleted: all in it lay below the log start. What is left over gets a file of its own.
+            if is_dead || !engine.disk.exists(&path) {
                 return Ok(());
             }
+            drop(table);
+            let directory = engine.partition_dir(wanted.partition);
+            remove_left_over(engine, wanted, &directory, true)?;
+            table = wanted.table.lock();
         }
         let (file, is_dirty) = match known {
             Some(at) => (self.dirty.swap_remove(at), true),
@@ -303,7 +309,7 @@ impl Files {
             wanted.base,
             index,
         ));
-        remove_left_over(engine, wanted, &directory)?;
+        remove_left_over(engine, wanted, &directory, false)?;
         let options = OpenOptions {
             write: true,
             create_new: true,
@@ -393,18 +399,26 @@ impl OpenFile {
     }
 }
 
-/// Files above the newest one that is named were made in a life whose journal never came to name them. Once a later file
-/// is named they would be taken for a part of the generation.
-fn remove_left_over(engine: &Engine, wanted: &Wanted<'_>, directory: &Path) -> Result<(), Failure> {
+/// Files above the newest one that is named, or at and above the offset that is written next, hold only what was never
+/// acknowledged. Once a later file is named they would be taken for a part of the generation. `reopens`: the named one
+/// stays, runs go behind the dead ones in it.
+fn remove_left_over(
+    engine: &Engine,
+    wanted: &Wanted<'_>,
+    directory: &Path,
+    reopens: bool,
+) -> Result<(), Failure> {
     let names = engine.disk.list(directory);
     for name in names.map_err(Engine::failed("list", directory))? {
         let Some((epoch, base)) = parse_name(&name) else {
             continue;
         };
-        let is_named = wanted.place.is_some_and(|place| base <= place.base);
-        if epoch != wanted.epoch || is_named {
+        let is_above = wanted.place.is_some_and(|place| base > place.base);
+        let is_in_use = wanted.place.is_some_and(|place| base == place.base) && base <= wanted.base;
+        if epoch != wanted.epoch || !(is_above || base >= wanted.base) || (is_in_use && reopens) {
             continue;
         }
+        wanted.table.lock().files.remove(&(epoch, base));
         let path = directory.join(&name);
         for path in [path.with_extension("idx"), path] {
             if engine.disk.exists(&path) {

@@ -279,6 +279,10 @@ impl Cold<'_> {
         let bytes = bytes.get(..header.blocks as usize * BLOCK)?;
         let partition = self.partition.partition;
         let header = RunHeader::verify(bytes, partition, run.block, true).ok()?;
+        if header.base != run.base {
+            // The stored index is of another time.
+            return None;
+        }
         let batches = start + RUN_HEADER..start + header.table().start;
         // What a later run of the file says anew is dead here.
         let next = run

@@ -10,6 +10,9 @@ mod replay;
 mod segments;
 mod slots;
 
+#[cfg(test)]
+mod tests;
+
 use std::fmt;
 use std::io;
 use std::ops::Range;
@@ -194,8 +197,8 @@ struct Check<'a> {
 
 impl Check<'_> {
     fn run(mut self) -> Result<Report, VerifyError> {
-        let path = self.dir.join("node.id");
         let _lock = self.lock()?;
+        let path = self.dir.join("node.id");
         let identity = self.identity(&path)?;
         let slots = self.slots()?;
         let (state, journal) = self.journal(&identity, &slots)?;
@@ -215,16 +218,15 @@ impl Check<'_> {
         Ok(report)
     }
 
-    /// Keeps nodes out while this runs; a directory without a lock file has never been open.
+    /// Keeps a node from starting meanwhile. A copy of a directory may be without the file: nobody starts there.
     fn lock(&self) -> Result<Option<Box<dyn Send + Sync>>, VerifyError> {
         let path = self.dir.join("node.lock");
         match self.disk.lock(&path) {
             Ok(lock) => Ok(Some(lock)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                let dir = self.dir.to_owned();
-                Err(VerifyError::InUse { dir })
-            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(VerifyError::InUse {
+                dir: self.dir.to_owned(),
+            }),
             Err(source) => Err(VerifyError::Read { path, source }),
         }
     }

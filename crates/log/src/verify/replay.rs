@@ -115,7 +115,7 @@ impl State {
             .collect()
     }
 
-    /// Whether both tell the same; else where they differ.
+    /// Whether both tell the same, `self` being the newer; else where they differ.
     pub(super) fn differs(&self, other: &Self) -> Option<String> {
         for (local, mine) in &self.by_local {
             let Some(theirs) = other.by_local.get(local) else {
@@ -127,10 +127,13 @@ impl State {
                 let held = generations.filter(|g| g.start < g.end || !g.lost.is_empty());
                 held.map(|g| (g.epoch, g.start, g.end)).collect()
             };
+            let (newer, older) = (ends(mine), ends(theirs));
+            // Retention drops whole generations; the older one may still have them.
             let same = mine.name == theirs.name
                 && mine.fence == theirs.fence
-                && mine.incarnation == theirs.incarnation
-                && ends(mine) == ends(theirs);
+                && (newer.is_empty() || mine.incarnation == theirs.incarnation)
+                && newer.iter().all(|generation| older.contains(generation))
+                && newer.last() == older.last();
             if !same {
                 return Some(format!(
                     "partition {}: fence {}, incarnation {:x}, generations {:?} against fence {}, incarnation {:x}, generations {:?}",
@@ -218,8 +221,13 @@ impl State {
         partition: TopicPartition,
         incarnation: u64,
     ) -> Result<(), Contradiction> {
-        if self.by_local.contains_key(&local) {
-            return Err(plain(format!("local partition {local} is bound twice")));
+        if let Some(known) = self.by_local.get_mut(&local) {
+            if known.name != partition || !known.generations.is_empty() {
+                return Err(plain(format!("local partition {local} is bound twice")));
+            }
+            // A forgotten partition comes back: its fence has stayed.
+            known.incarnation = Incarnation(incarnation);
+            return Ok(());
         }
         self.by_local.insert(
             local,
@@ -255,7 +263,9 @@ impl Partition {
             let what = format!("generation {epoch} opens after {}", last.epoch);
             return Err(self.wrong(what, None));
         }
-        self.fence = self.fence.max(epoch);
+        // An empty generation is dropped when the next one opens.
+        let is_empty = |last: &mut Generation| last.start == last.end && last.lost.is_empty();
+        drop(self.generations.pop_if(is_empty));
         self.generations.push(Generation {
             epoch,
             start,

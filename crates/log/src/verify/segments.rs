@@ -1,7 +1,10 @@
 //! Segment files: run after run, from the first offset still here to the synced end of each generation.
+//!
+//! Index files are not judged: they are caches, each hit of which is proved by the run it points at.
 
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,7 +14,6 @@ use floe_world::File;
 use super::replay::{Generation, Partition, skip};
 use super::{Check, GenerationReport, PartitionReport, Report, VerifyError};
 use crate::format::identity::Identity;
-use crate::format::index::{self, Entry};
 use crate::format::segment::{FileHeader, RUN_HEADER, RunHeader};
 use crate::format::{BLOCK, batch, crc};
 
@@ -27,12 +29,18 @@ struct Walk<'a> {
     file: Arc<dyn File>,
     partition: TopicPartition,
     generation: &'a Generation,
+    base: u64,
     /// First free block, as far as checkpoint and journal say.
     limit: Option<u32>,
-    entries: Vec<Entry>,
-    base: u64,
+}
+
+/// A run that is there, whole or not.
+struct Run {
     block: u32,
-    next: u64,
+    header: RunHeader,
+    /// What counts of it ends here: at the end of the generation, or where a later run takes over.
+    end: u64,
+    fault: Option<String>,
 }
 
 impl Check<'_> {
@@ -50,9 +58,12 @@ impl Check<'_> {
             .join(name.partition.to_string());
         let mut files = self.files(&dir, report)?;
         let mut generations = Vec::new();
+        // Retention takes whole files from the front; how far, the catalog knows.
+        let mut is_front = true;
         for generation in &partition.generations {
             let own = files.remove(&generation.epoch).unwrap_or_default();
-            let checked = self.generation(identity, name, generation, own, report)?;
+            let checked = self.generation(identity, name, generation, own, is_front, report)?;
+            is_front &= checked.start == checked.end;
             generations.push(checked);
         }
         for left in files.into_values() {
@@ -100,6 +111,7 @@ impl Check<'_> {
         partition: TopicPartition,
         generation: &Generation,
         mut files: Files,
+        is_front: bool,
         report: &mut Report,
     ) -> Result<GenerationReport, VerifyError> {
         // Files above the newest named one were made and never counted on.
@@ -120,34 +132,38 @@ impl Check<'_> {
             batches: generation.batches,
             lost: generation.lost.clone(),
         };
-        let mut next = generation.start;
+        // Files at and above the flushed end hold only appends that were never acknowledged.
+        let dead = files.split_off(&generation.synced);
+        for path in dead.values() {
+            let len = self.open(path)?.len();
+            report.dead_bytes += len.map_err(|source| failed(path, source))?;
+        }
+        checked.files = files.len();
         let bases: Vec<u64> = files.keys().copied().collect();
+        let first = bases.first().copied().unwrap_or(generation.synced);
+        let mut next = generation.start;
+        if is_front && first > next {
+            checked.start = Offset(first);
+            next = first;
+        }
         for (at, (base, path)) in files.iter().enumerate() {
-            if at == 0 && *base > next {
-                // Whole files below the log start have been deleted.
-                checked.start = Offset(*base);
-                next = *base;
-            }
             let is_newest = *base == generation.file_base;
             let end = bases.get(at + 1).copied().unwrap_or(generation.synced);
             next = self.gap(path, partition, generation, next, *base);
-            let mut walk = Walk {
+            let walk = Walk {
                 path,
                 file: self.open(path)?,
                 partition,
                 generation,
-                limit: is_newest.then_some(generation.next_block),
-                entries: Vec::new(),
                 base: *base,
-                block: 1,
-                next,
+                limit: is_newest.then_some(generation.next_block),
             };
             self.file_header(identity, &walk)?;
-            self.runs(&mut walk, end, &mut checked)?;
-            self.index(&walk)?;
-            next = walk.next;
+            let (runs, stopped) = walk.scan()?;
+            let last = runs.last().map_or(1, |run| run.block + run.header.blocks);
             let len = walk.file.len().map_err(|source| failed(path, source))?;
-            report.dead_bytes += len.saturating_sub(u64::from(walk.block) * BLOCK as u64);
+            report.dead_bytes += len.saturating_sub(u64::from(last) * BLOCK as u64);
+            next = self.runs(&walk, &live(runs, end), next..end, &stopped, &mut checked);
         }
         if skip(&generation.lost, next) < generation.synced {
             let path = segment_path(self.dir, partition, generation.epoch, generation.file_base);
@@ -158,7 +174,7 @@ impl Check<'_> {
                 next..generation.synced,
             );
         }
-        self.pointers(partition, generation, &files)?;
+        self.pointers(partition, generation, &checked, &files)?;
         Ok(checked)
     }
 
@@ -211,55 +227,49 @@ impl Check<'_> {
         Ok(())
     }
 
+    /// The live runs of a file against the offsets it should hold; gives the offset it ends at.
     fn runs(
         &mut self,
-        walk: &mut Walk<'_>,
-        end: u64,
+        walk: &Walk<'_>,
+        runs: &[Run],
+        offsets: Range<u64>,
+        stopped: &str,
         checked: &mut GenerationReport,
-    ) -> Result<(), VerifyError> {
-        while skip(&walk.generation.lost, walk.next) < end {
-            walk.next = skip(&walk.generation.lost, walk.next);
-            let run = match walk.run()? {
-                Ok(run) => run,
-                Err(what) => {
-                    let lost = walk.next..end;
-                    let what = format!("block {}: {what}", walk.block);
-                    self.find_lost(walk.path, what, walk.partition, lost.clone());
-                    checked.lost.push(lost);
-                    walk.next = end;
-                    break;
-                }
-            };
-            let (header, batches) = run;
+    ) -> u64 {
+        let lost = &walk.generation.lost;
+        let mut next = offsets.start;
+        for run in runs {
+            next = skip(lost, next);
+            let (base, end) = (run.header.base, run.end);
+            if base > next {
+                let what = format!("block {}: a run at {base} where {next} is due", run.block);
+                self.lose(walk, what, next..base, checked);
+            }
+            if let Some(fault) = &run.fault {
+                let what = format!("block {}: {fault}", run.block);
+                self.lose(walk, what, base..end, checked);
+            }
             checked.runs += 1;
-            checked.batches += batches;
-            walk.step(&header);
+            checked.batches += u64::from(run.header.batches);
+            next = end.max(next);
         }
-        Ok(())
+        next = skip(lost, next);
+        if next < offsets.end {
+            self.lose(walk, stopped.to_owned(), next..offsets.end, checked);
+            next = offsets.end;
+        }
+        next
     }
 
-    /// The offset index, where it is there and readable, against the runs. It is a cache: a short one is fine.
-    fn index(&mut self, walk: &Walk<'_>) -> Result<(), VerifyError> {
-        let path = walk.path.with_extension("idx");
-        if !self.disk.exists(&path) {
-            return Ok(());
-        }
-        let bytes = self.read_whole(&path)?;
-        let mut entries = Vec::new();
-        for page in bytes.chunks_exact(BLOCK) {
-            // A bad page is rebuilt when it is first needed.
-            if index::decode_page(page, &mut entries).is_err() {
-                break;
-            }
-        }
-        let differs = entries
-            .iter()
-            .zip(&walk.entries)
-            .any(|(written, built)| written != built);
-        if differs {
-            self.find(&path, "says something else than the runs it points at");
-        }
-        Ok(())
+    fn lose(
+        &mut self,
+        walk: &Walk<'_>,
+        what: String,
+        offsets: Range<u64>,
+        checked: &mut GenerationReport,
+    ) {
+        self.find_lost(walk.path, what, walk.partition, offsets.clone());
+        checked.lost.push(offsets);
     }
 
     /// Pointers still in the journal against the bytes they vouch for.
@@ -267,14 +277,15 @@ impl Check<'_> {
         &mut self,
         partition: TopicPartition,
         generation: &Generation,
+        checked: &GenerationReport,
         files: &Files,
     ) -> Result<(), VerifyError> {
         for pointer in &generation.pointers {
             let path = segment_path(self.dir, partition, generation.epoch, pointer.file_base);
             let lost = pointer.base..pointer.end;
             let Some(path) = files.get(&pointer.file_base) else {
-                // Deleted since with everything in it, or missing: then the walk has said so.
-                if pointer.file_base == generation.file_base {
+                // Deleted since with everything in it, or missing.
+                if pointer.end > checked.start.0 {
                     self.find_lost(
                         &path,
                         "a file that the journal names is missing",
@@ -313,58 +324,81 @@ impl Walk<'_> {
         Ok(bytes)
     }
 
-    /// The run at the current block, checked to the last byte; its batches counted.
-    fn run(&self) -> Result<Result<(RunHeader, u64), String>, VerifyError> {
-        if self.limit.is_some_and(|limit| self.block >= limit) {
-            return Ok(Err("flushed runs end before it".to_owned()));
+    /// The runs one after the other, each checked to the last byte, as far as they can be told; and why they end.
+    fn scan(&self) -> Result<(Vec<Run>, String), VerifyError> {
+        let mut runs = Vec::new();
+        let mut stopped = String::new();
+        let mut block = 1;
+        loop {
+            if self.limit.is_some_and(|limit| block >= limit) {
+                if stopped.is_empty() {
+                    stopped = format!("block {block}: flushed runs end before it");
+                }
+                return Ok((runs, stopped));
+            }
+            let offset = u64::from(block) * BLOCK as u64;
+            let bytes = self.read(offset, RUN_HEADER)?;
+            if bytes.is_empty() {
+                return Ok((runs, stopped));
+            }
+            let header = match RunHeader::decode(&bytes) {
+                Ok(header) if header.blocks <= RUN_BLOCKS_MAX => header,
+                // Dead bytes, or a damaged run: the offsets of the runs around it tell.
+                Ok(_) | Err(_) => {
+                    if stopped.is_empty() {
+                        stopped = format!("block {block}: no run");
+                    }
+                    block += 1;
+                    continue;
+                }
+            };
+            let bytes = self.read(offset, header.blocks as usize * BLOCK)?;
+            let fault = self.fault(&bytes, block, &header);
+            let end = header.end();
+            runs.push(Run {
+                block,
+                header,
+                end,
+                fault,
+            });
+            block = block.saturating_add(header.blocks);
         }
-        let offset = u64::from(self.block) * BLOCK as u64;
-        let header = match RunHeader::decode(&self.read(offset, RUN_HEADER)?) {
-            Ok(header) if header.blocks <= RUN_BLOCKS_MAX => header,
-            Ok(header) => return Ok(Err(format!("a run of {} blocks", header.blocks))),
-            Err(error) => return Ok(Err(error.to_string())),
-        };
-        let bytes = self.read(offset, header.blocks as usize * BLOCK)?;
-        if let Err(error) = RunHeader::verify(&bytes, self.partition, self.block, true) {
-            return Ok(Err(error.to_string()));
+    }
+
+    fn fault(&self, bytes: &[u8], block: u32, header: &RunHeader) -> Option<String> {
+        if let Err(error) = RunHeader::verify(bytes, self.partition, block, true) {
+            return Some(error.to_string());
         }
         if bytes[header.table().end..].iter().any(|byte| *byte != 0) {
-            return Ok(Err("the padding of the run is not zero".to_owned()));
+            return Some("the padding of the run is not zero".to_owned());
         }
-        let batches = &bytes[RUN_HEADER..header.table().start];
-        let epoch = self.generation.epoch;
+        let lost = &self.generation.lost;
         let mut next = header.base;
-        for (_, head) in batch::walk(batches) {
-            if head.epoch() != epoch {
-                return Ok(Err(format!("a batch of epoch {} in it", head.epoch())));
+        for (_, head) in batch::walk(&bytes[RUN_HEADER..header.table().start]) {
+            if head.epoch() != self.generation.epoch {
+                return Some(format!("a batch of epoch {} in it", head.epoch()));
             }
-            if skip(&self.generation.lost, next) != head.base() {
-                return Ok(Err(format!("a batch at {} follows {next}", head.base())));
+            if skip(lost, next) != head.base() && next != head.base() {
+                return Some(format!("a batch at {} follows {next}", head.base()));
             }
             next = head.end();
         }
-        if header.base != self.next {
-            return Ok(Err(format!(
-                "a run at {} where {} is due",
-                header.base, self.next
-            )));
-        }
-        Ok(Ok((header, u64::from(header.batches))))
+        None
     }
+}
 
-    fn step(&mut self, header: &RunHeader) {
-        let so_far = self
-            .entries
-            .last()
-            .map_or(i64::MIN, |entry| entry.max_timestamp);
-        self.entries.push(Entry {
-            delta: header.base.saturating_sub(self.base) as u32,
-            block: self.block,
-            max_timestamp: so_far.max(header.max_timestamp),
-        });
-        self.block += header.blocks;
-        self.next = header.end();
-    }
+/// What counts of the runs below `end`: not appends that were never acknowledged, which a later run replaces or which
+/// lie above the end.
+fn live(mut runs: Vec<Run>, end: u64) -> Vec<Run> {
+    let mut least = end;
+    runs.reverse();
+    runs.retain_mut(|run| {
+        run.end = run.end.min(least);
+        least = least.min(run.header.base);
+        run.header.base < run.end
+    });
+    runs.reverse();
+    runs
 }
 
 fn failed(path: &Path, source: io::Error) -> VerifyError {

@@ -59,6 +59,7 @@ fn direct_transfers_are_of_blocks(disk: &dyn Disk, path: &Path, dsync: bool) {
         ..NEW
     };
     let file = disk.open(path, options).unwrap();
+    file.allocate(2 * BLOCK as u64).unwrap();
     file.write_at(&blocks(4, 7), BLOCK as u64).unwrap();
     assert_eq!(file.len().unwrap(), 5 * BLOCK as u64);
     let mut read = blocks(8, 1);

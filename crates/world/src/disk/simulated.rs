@@ -356,9 +356,9 @@ impl Disk for Simulated {
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
         let mut state = self.state.lock();
         let fault = state.begin(true)?;
-        state.names.directory(path)?;
+        let directory = state.names.directory(path)?;
         if fault.is_none() {
-            state.names.sync(path);
+            state.names.sync(directory);
         }
         state.end(fault)
     }
@@ -372,17 +372,13 @@ impl Disk for Simulated {
         let mut state = self.state.lock();
         state.change_names(|names| {
             names.file(path)?;
-            names.remove(path);
-            Ok(())
+            names.remove(path)
         })
     }
 
     fn remove_dir_all(&self, path: &Path) -> io::Result<()> {
         let mut state = self.state.lock();
-        state.change_names(|names| {
-            names.remove_tree(path);
-            Ok(())
-        })
+        state.change_names(|names| names.remove_tree(path))
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<PathBuf>> {

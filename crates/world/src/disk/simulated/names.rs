@@ -1,6 +1,7 @@
 //! The directory tree of a simulated disk: as it is seen, as it is durable, and the changes in between.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -8,22 +9,28 @@ use rustix::io::Errno;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entry {
-    Directory,
+    /// A directory has a number of its own, so that one made anew under the same name is another one.
+    Directory(u64),
     File(u64),
 }
+
+/// The root's number.
+const ROOT: u64 = 0;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
     current: BTreeMap<PathBuf, Entry>,
-    durable: BTreeMap<PathBuf, Entry>,
+    /// By directory and name.
+    durable: BTreeMap<(u64, OsString), Entry>,
     unsynced: Vec<Change>,
+    directories: u64,
 }
 
 /// One change of one directory, whole or not at all: names and what they now mean.
 #[derive(Clone, Debug)]
 struct Change {
-    directory: PathBuf,
-    names: Vec<(PathBuf, Option<Entry>)>,
+    directory: u64,
+    names: Vec<(OsString, Option<Entry>)>,
 }
 
 fn is_root(path: &Path) -> bool {
@@ -34,6 +41,10 @@ fn parent(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new(""))
 }
 
+fn name(path: &Path) -> OsString {
+    path.file_name().unwrap_or_default().to_owned()
+}
+
 impl Names {
     pub(super) fn exists(&self, path: &Path) -> bool {
         is_root(path) || self.current.contains_key(path)
@@ -42,17 +53,17 @@ impl Names {
     pub(super) fn file(&self, path: &Path) -> io::Result<u64> {
         match self.current.get(path) {
             Some(Entry::File(file)) => Ok(*file),
-            Some(Entry::Directory) => Err(Errno::ISDIR.into()),
+            Some(Entry::Directory(_)) => Err(Errno::ISDIR.into()),
             None => Err(Errno::NOENT.into()),
         }
     }
 
-    pub(super) fn directory(&self, path: &Path) -> io::Result<()> {
+    pub(super) fn directory(&self, path: &Path) -> io::Result<u64> {
         if is_root(path) {
-            return Ok(());
+            return Ok(ROOT);
         }
         match self.current.get(path) {
-            Some(Entry::Directory) => Ok(()),
+            Some(Entry::Directory(directory)) => Ok(*directory),
             Some(Entry::File(_)) => Err(Errno::NOTDIR.into()),
             None => Err(Errno::NOENT.into()),
         }
@@ -69,7 +80,7 @@ impl Names {
     pub(super) fn current_files(&self) -> impl Iterator<Item = (&PathBuf, u64)> {
         self.current.iter().filter_map(|(path, entry)| match entry {
             Entry::File(file) => Some((path, *file)),
-            Entry::Directory => None,
+            Entry::Directory(_) => None,
         })
     }
 
@@ -79,112 +90,94 @@ impl Names {
     }
 
     pub(super) fn create(&mut self, path: &Path, entry: Entry) -> io::Result<()> {
-        self.directory(parent(path))?;
+        let directory = self.directory(parent(path))?;
         if self.exists(path) {
             return Err(Errno::EXIST.into());
         }
-        self.change(
-            parent(path).to_owned(),
-            vec![(path.to_owned(), Some(entry))],
-        );
+        self.current.insert(path.to_owned(), entry);
+        self.change(directory, vec![(name(path), Some(entry))]);
         Ok(())
     }
 
     pub(super) fn create_directories(&mut self, path: &Path) -> io::Result<()> {
-        if is_root(path) || self.current.get(path) == Some(&Entry::Directory) {
+        if self.directory(path).is_ok() {
             return Ok(());
         }
         self.create_directories(parent(path))?;
-        self.create(path, Entry::Directory)
+        self.directories += 1;
+        self.create(path, Entry::Directory(self.directories))
     }
 
     pub(super) fn rename(&mut self, from: &Path, to: &Path) -> io::Result<()> {
-        let file = self.file(from)?;
+        let file = Entry::File(self.file(from)?);
         if parent(from) != parent(to) {
             return Err(Errno::XDEV.into());
         }
-        let names = vec![
-            (from.to_owned(), None),
-            (to.to_owned(), Some(Entry::File(file))),
-        ];
-        self.change(parent(from).to_owned(), names);
+        let directory = self.directory(parent(from))?;
+        self.current.remove(from);
+        self.current.insert(to.to_owned(), file);
+        let names = vec![(name(from), None), (name(to), Some(file))];
+        self.change(directory, names);
         Ok(())
     }
 
-    pub(super) fn remove(&mut self, path: &Path) {
-        self.change(parent(path).to_owned(), vec![(path.to_owned(), None)]);
+    pub(super) fn remove(&mut self, path: &Path) -> io::Result<()> {
+        let directory = self.directory(parent(path))?;
+        self.current.remove(path);
+        self.change(directory, vec![(name(path), None)]);
+        Ok(())
     }
 
-    pub(super) fn remove_tree(&mut self, path: &Path) {
-        let gone: Vec<_> = self
-            .current
-            .keys()
-            .filter(|name| name.starts_with(path))
-            .cloned()
-            .collect();
+    pub(super) fn remove_tree(&mut self, path: &Path) -> io::Result<()> {
+        let below = self.current.keys().filter(|name| name.starts_with(path));
+        let gone: Vec<_> = below.cloned().collect();
         // The deepest first, as they are removed in truth.
-        for name in gone.iter().rev() {
-            self.remove(name);
-        }
+        gone.iter().rev().try_for_each(|name| self.remove(name))
     }
 
-    fn change(&mut self, directory: PathBuf, names: Vec<(PathBuf, Option<Entry>)>) {
-        for (name, entry) in &names {
-            set(&mut self.current, name, *entry);
-        }
+    fn change(&mut self, directory: u64, names: Vec<(OsString, Option<Entry>)>) {
         self.unsynced.push(Change { directory, names });
     }
 
-    pub(super) fn sync(&mut self, directory: &Path) {
+    pub(super) fn sync(&mut self, directory: u64) {
         let (synced, rest) = std::mem::take(&mut self.unsynced)
             .into_iter()
             .partition(|change| change.directory == directory);
         self.unsynced = rest;
         let synced: Vec<Change> = synced;
         for change in synced {
-            self.settle(&change);
+            self.settle(change);
         }
     }
 
     pub(super) fn lose_unsynced(&mut self, survives: &mut impl FnMut() -> bool) {
-        while !self.unsynced.is_empty() {
-            let change = self.unsynced.remove(0);
+        for change in std::mem::take(&mut self.unsynced) {
             if survives() {
-                self.settle(&change);
+                self.settle(change);
             }
         }
-        let reachable = |path: &PathBuf| {
-            let mut above = path.ancestors().skip(1);
-            above.all(|above| is_root(above) || self.durable.contains_key(above))
-        };
-        self.current = self
-            .durable
-            .iter()
-            .filter(|(path, _)| reachable(path))
-            .map(|(path, entry)| (path.clone(), *entry))
-            .collect();
-        self.durable.clone_from(&self.current);
-    }
-
-    /// Makes a change durable. What lay below a directory that goes is gone with it, whatever was pending there.
-    fn settle(&mut self, change: &Change) {
-        for (name, entry) in &change.names {
-            let was_directory = self.durable.get(name) == Some(&Entry::Directory);
-            if entry.is_none() && was_directory && !self.current.contains_key(name) {
-                self.unsynced
-                    .retain(|pending| !pending.directory.starts_with(name));
+        self.current.clear();
+        let mut reached = vec![(ROOT, PathBuf::from("/"))];
+        while let Some((directory, path)) = reached.pop() {
+            let first = (directory, OsString::new());
+            let entries = self.durable.range(first..);
+            for ((_, name), entry) in entries.take_while(|((at, _), _)| *at == directory) {
+                let path = path.join(name);
+                if let Entry::Directory(below) = entry {
+                    reached.push((*below, path.clone()));
+                }
+                self.current.insert(path, *entry);
             }
-            if entry.is_none() && was_directory {
-                self.durable.retain(|path, _| !path.starts_with(name));
-            }
-            set(&mut self.durable, name, *entry);
         }
     }
-}
 
-fn set(names: &mut BTreeMap<PathBuf, Entry>, name: &Path, entry: Option<Entry>) {
-    match entry {
-        Some(entry) => names.insert(name.to_owned(), entry),
-        None => names.remove(name),
-    };
+    fn settle(&mut self, change: Change) {
+        for (name, entry) in change.names {
+            let key = (change.directory, name);
+            match entry {
+                Some(entry) => self.durable.insert(key, entry),
+                None => self.durable.remove(&key),
+            };
+        }
+    }
 }

@@ -135,6 +135,26 @@ fn a_removed_tree_does_not_return_below_a_new_one() {
 }
 
 #[test]
+fn a_file_below_a_directory_made_anew_is_durable_in_whatever_order_they_are_synced() {
+    for seed in 0..50 {
+        let disk = Simulated::new(seed);
+        disk.create_dir_all(Path::new("/t/0")).unwrap();
+        disk.open(Path::new("/t/0/old"), NEW).unwrap();
+        for directory in ["/t/0", "/t", "/"] {
+            disk.sync_dir(Path::new(directory)).unwrap();
+        }
+        disk.remove_dir_all(Path::new("/t/0")).unwrap();
+        disk.create_dir_all(Path::new("/t/0")).unwrap();
+        disk.open(Path::new("/t/0/new"), NEW).unwrap();
+        for directory in ["/t/0", "/t", "/"] {
+            disk.sync_dir(Path::new(directory)).unwrap();
+        }
+        let after = disk.after_power_cut();
+        assert_eq!(after.list(Path::new("/t/0")).unwrap(), [Path::new("new")]);
+    }
+}
+
+#[test]
 fn power_goes_in_the_middle_of_the_planned_write() {
     let found = outcomes(|seed| {
         let disk = Simulated::new(seed);
