@@ -1,0 +1,135 @@
+//! Runs seeds from the command line.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand, ValueEnum};
+use floe_sim::{Fate, Summary, run};
+
+#[derive(Parser)]
+#[command(about = "Drives the shipped log on a simulated disk and checks every promise.")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Many seeds, each with one fate in turn.
+    Seeds {
+        /// How many.
+        count: u64,
+        /// The first one.
+        #[arg(long, default_value_t = 0)]
+        from: u64,
+        /// Only this fate.
+        #[arg(long)]
+        fate: Option<Name>,
+    },
+    /// One seed, twice, to show that it is the same run.
+    Seed {
+        /// Which.
+        seed: u64,
+        /// Its fate.
+        #[arg(long, default_value = "power-loss")]
+        fate: Name,
+    },
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Name {
+    PowerLoss,
+    FailedFlush,
+    FullDisk,
+    Flip,
+}
+
+impl From<Name> for Fate {
+    fn from(name: Name) -> Self {
+        match name {
+            Name::PowerLoss => Self::PowerLoss,
+            Name::FailedFlush => Self::FailedFlush,
+            Name::FullDisk => Self::FullDisk,
+            Name::Flip => Self::Flip,
+        }
+    }
+}
+
+/// Of ten seeds, most meet power losses, which are what the log is for.
+fn fate_of(seed: u64) -> Fate {
+    match seed % 10 {
+        7 => Fate::FailedFlush,
+        8 => Fate::FullDisk,
+        9 => Fate::Flip,
+        _ => Fate::PowerLoss,
+    }
+}
+
+#[allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "this is what a person runs and reads"
+)]
+fn main() -> ExitCode {
+    match Arguments::parse().command {
+        Command::Seeds { count, from, fate } => seeds(count, from, fate.map(Fate::from)),
+        Command::Seed { seed, fate } => {
+            let (first, second) = (run(seed, fate.into()), run(seed, fate.into()));
+            match (first, second) {
+                (Ok(first), Ok(second)) if first == second => {
+                    println!("seed {seed} holds: {first:?}");
+                    ExitCode::SUCCESS
+                }
+                (Err(first), Err(second)) if first.what == second.what => {
+                    eprintln!("{}\n{first}", first.notes.join("\n"));
+                    ExitCode::FAILURE
+                }
+                (first, second) => {
+                    eprintln!("two runs of seed {seed} differ:\n{first:?}\n{second:?}");
+                    ExitCode::FAILURE
+                }
+            }
+        }
+    }
+}
+
+#[allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "this is what a person runs and reads"
+)]
+fn seeds(count: u64, from: u64, fate: Option<Fate>) -> ExitCode {
+    let mut total = Summary::default();
+    let mut broken = 0;
+    for seed in from..from + count {
+        match run(seed, fate.unwrap_or(fate_of(seed))) {
+            Ok(summary) => {
+                total.operations += summary.operations;
+                total.power_losses += summary.power_losses;
+                total.during_recovery += summary.during_recovery;
+                total.recoveries += summary.recoveries;
+                total.batches += summary.batches;
+            }
+            Err(error) => {
+                broken += 1;
+                eprintln!("{error}");
+            }
+        }
+        if broken == 10 {
+            eprintln!("ten seeds are broken; stopped at seed {seed}");
+            break;
+        }
+    }
+    println!(
+        "{count} seeds from {from}: {} operations, {} power losses ({} during recovery), {} recoveries, {} batches compared; {broken} broken",
+        total.operations,
+        total.power_losses,
+        total.during_recovery,
+        total.recoveries,
+        total.batches
+    );
+    if broken == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}

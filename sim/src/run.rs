@@ -1,0 +1,380 @@
+//! One seed: lives of a node with falls between them, and what must be true after each.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use floe_log::verify::{self, Condition};
+use floe_log::{Config, OpenError, Recovered};
+use floe_model::Timestamp;
+use floe_world::clock::Manual;
+use floe_world::disk::{Failure, Simulated};
+
+use crate::chance::Chance;
+use crate::check::{self, Hit};
+use crate::node::{DIR, Node, World};
+use crate::operations::{self, Mix};
+use crate::truth::Truth;
+
+/// What befalls the node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// Power goes in the middle of work, and again during recovery.
+    PowerLoss,
+    /// A flush fails once; the process ends and starts again, with or without a power loss.
+    FailedFlush,
+    /// The disk fills up and is freed again.
+    FullDisk,
+    /// A byte flips while the node is down.
+    Flip,
+}
+
+/// What a run did, for the person who reads it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Operations asked.
+    pub operations: u64,
+    /// Times power was lost.
+    pub power_losses: u64,
+    /// Of those, during recovery.
+    pub during_recovery: u64,
+    /// Times the log was opened whole.
+    pub recoveries: u64,
+    /// Batches read back and compared.
+    pub batches: u64,
+    /// A print of everything that happened; two runs of one seed have the same.
+    pub print: u64,
+}
+
+/// A promise that did not hold.
+#[derive(Clone, Debug)]
+pub struct Broken {
+    /// The seed that shows it again.
+    pub seed: u64,
+    /// What befell the node.
+    pub fate: Fate,
+    /// Which promise, and where.
+    pub what: String,
+    /// What was asked and answered last.
+    pub notes: Vec<String>,
+}
+
+impl std::fmt::Display for Broken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "seed {} ({:?}): {}\nto run it again: cargo run --release -p floe-sim -- seed {} --fate {}",
+            self.seed,
+            self.fate,
+            self.what,
+            self.seed,
+            self.fate.name()
+        )
+    }
+}
+
+impl Fate {
+    /// All of them.
+    pub const ALL: [Self; 4] = [
+        Self::PowerLoss,
+        Self::FailedFlush,
+        Self::FullDisk,
+        Self::Flip,
+    ];
+
+    /// As the command line has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::PowerLoss => "power-loss",
+            Self::FailedFlush => "failed-flush",
+            Self::FullDisk => "full-disk",
+            Self::Flip => "flip",
+        }
+    }
+}
+
+/// Runs one seed.
+pub fn run(seed: u64, fate: Fate) -> Result<Summary, Broken> {
+    let mut run = Run::new(seed, fate);
+    match run.all() {
+        Ok(()) => {
+            run.summary.print ^= run.chance.bits();
+            Ok(run.summary)
+        }
+        Err(what) => Err(run.broken(seed, what)),
+    }
+}
+
+pub(crate) struct Run {
+    pub(crate) chance: Chance,
+    pub(crate) mix: Mix,
+    pub(crate) world: World,
+    pub(crate) truth: Truth,
+    pub(crate) summary: Summary,
+    fate: Fate,
+}
+
+/// A small node, so that the ring laps, segments roll and checkpoints come often.
+fn config(chance: &Chance) -> Config {
+    Config {
+        ring_bytes: chance.of(&[1 << 20, 2 << 20, 4 << 20]),
+        group_bytes_max: 128 << 10,
+        segment_bytes: chance.of(&[64 << 10, 256 << 10, 4 << 20]),
+        large_append_bytes: chance.of(&[4 << 10, 16 << 10, 64 << 10]),
+        batch_bytes_max: 100 << 10,
+        run_bytes_max: chance.of(&[128 << 10, 256 << 10]),
+        ..Config::default()
+    }
+}
+
+impl Run {
+    pub(crate) fn new(seed: u64, fate: Fate) -> Self {
+        let chance = Chance::new(seed);
+        let world = World {
+            disk: Simulated::new(chance.bits()),
+            clock: Arc::new(Manual::at(Timestamp(1_700_000_000_000))),
+            config: config(&chance),
+            seed: chance.bits(),
+        };
+        Self {
+            mix: Mix::draw(&chance),
+            chance,
+            world,
+            truth: Truth::default(),
+            summary: Summary::default(),
+            fate,
+        }
+    }
+
+    fn broken(&mut self, seed: u64, what: String) -> Broken {
+        for (path, len) in self.world.disk.files() {
+            self.truth.note(format!("file {} {len}", path.display()));
+        }
+        Broken {
+            seed,
+            fate: self.fate,
+            what,
+            notes: std::mem::take(&mut self.truth.notes),
+        }
+    }
+
+    fn all(&mut self) -> Result<(), String> {
+        self.prepare().map_err(|error| error.to_string())?;
+        let lives = self.chance.number(2..5);
+        for _ in 0..lives {
+            let (mut node, _) = self.recover(&Hit::default())?;
+            self.live(&mut node, self.chance.number(80..160))?;
+            self.fall(node)?;
+        }
+        let hit = if self.fate == Fate::Flip {
+            crate::flip::flip(self)?
+        } else {
+            Hit::default()
+        };
+        self.last(&hit)
+    }
+
+    /// The directory is there, as an operator makes it.
+    pub(crate) fn prepare(&self) -> std::io::Result<()> {
+        use floe_world::Disk;
+        self.world.disk.create_dir_all(Path::new(DIR))?;
+        self.world.disk.sync_dir(Path::new("/"))
+    }
+
+    /// Comes up; by chance power goes once or twice on the way. What it comes up with is checked and adopted.
+    fn recover(&mut self, hit: &Hit) -> Result<(Node, Recovered), String> {
+        // What an undisturbed recovery of the same disk would say.
+        let undisturbed = self.on_a_copy(hit)?;
+        let cuts = self.chance.weighted(&[(2, 0), (3, 1), (1, 2)]);
+        for _ in 0..cuts {
+            let disk = &self.world.disk;
+            disk.cut_power_at(disk.operations() + self.chance.number(1..30));
+            match self.world.open() {
+                Ok((node, found)) if !disk.is_cut() => {
+                    check::recovered(&self.truth, &found, hit)?;
+                    drop(node);
+                    self.world.disk = self.world.disk.after_crash();
+                }
+                Ok(_) | Err(OpenError::Failed(_)) if self.world.disk.is_cut() => {
+                    self.summary.power_losses += 1;
+                    self.summary.during_recovery += 1;
+                    self.world.disk = self.world.disk.after_power_cut();
+                }
+                Ok(_) => return Err("power went and nobody noticed".to_owned()),
+                Err(error) => return Err(format!("does not open after a power loss: {error}")),
+            }
+        }
+        let opened = self.world.open();
+        let (node, found) = opened.map_err(|error| format!("does not open: {error}"))?;
+        self.summary.recoveries += 1;
+        self.truth
+            .note(format!("up: {:?}, {:?}", found.boot, found.verdict));
+        for part in &found.partitions {
+            self.truth.note(format!(
+                "  {} fence {} {:?}",
+                part.partition, part.fence, part.generations
+            ));
+        }
+        check::recovered(&self.truth, &found, hit)?;
+        if let Some(undisturbed) = undisturbed {
+            check::same(&undisturbed, &found).map_err(|what| {
+                format!("power losses during recovery changed what it finds: {what}")
+            })?;
+        }
+        check::adopt(&node, &mut self.truth, &found);
+        self.summary.batches += check::contents(&node, &self.truth, hit)?;
+        Ok((node, found))
+    }
+
+    /// Recovers a copy twice, checks it offline, and gives the answer; `None` for a directory never formatted whole.
+    fn on_a_copy(&mut self, hit: &Hit) -> Result<Option<Recovered>, String> {
+        let original = self.world.disk.clone();
+        self.world.disk = original.after_crash();
+        let opened = self.world.open();
+        let (node, first) = opened.map_err(|error| format!("does not open: {error}"))?;
+        drop(node);
+        check::recovered(&self.truth, &first, hit)?;
+        self.world.disk = self.world.disk.after_crash();
+        self.offline(&first, hit)?;
+        let opened = self.world.open();
+        let (node, second) =
+            opened.map_err(|error| format!("does not open a second time: {error}"))?;
+        drop(node);
+        check::same(&first, &second)?;
+        let is_damage = matches!(second.verdict, floe_log::Verdict::Damage { .. });
+        if is_damage {
+            return Err(format!("damage is said again: {:?}", second.verdict));
+        }
+        self.world.disk = original;
+        Ok((!first.is_new).then_some(first))
+    }
+
+    /// The offline check agrees with what recovery has left.
+    fn offline(&self, found: &Recovered, hit: &Hit) -> Result<(), String> {
+        let report = verify::verify(&self.world.disk, Path::new(DIR));
+        let report = report.map_err(|error| format!("the offline check: {error}"))?;
+        if !hit.is_any && report.condition() != Condition::Whole {
+            let condition = report.condition();
+            return Err(format!(
+                "the offline check says {condition:?}: {:?}",
+                report.findings
+            ));
+        }
+        for part in &found.partitions {
+            if hit.changes.contains(&part.partition) {
+                continue;
+            }
+            let checked = report
+                .partitions
+                .iter()
+                .find(|p| p.partition == part.partition);
+            let Some(checked) = checked else {
+                return Err(format!("the offline check misses {}", part.partition));
+            };
+            let ends = checked.generations.iter().map(|g| (g.epoch, g.end));
+            let expected = part.generations.iter().map(|g| (g.epoch, g.end));
+            if !ends.clone().eq(expected.clone()) || checked.fence != part.fence {
+                return Err(format!(
+                    "the offline check of {} finds {:?} and fence {}, recovery {:?} and {}",
+                    part.partition,
+                    ends.collect::<Vec<_>>(),
+                    checked.fence,
+                    expected.collect::<Vec<_>>(),
+                    part.fence
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Operations until enough were asked or the node has fallen.
+    fn live(&mut self, node: &mut Node, operations: u64) -> Result<(), String> {
+        let planned = self.chance.number(operations / 2..operations);
+        for number in 0..operations {
+            if number == planned {
+                self.plan_a_fault();
+            }
+            operations::one(&self.chance, &self.mix, &self.world, node, &mut self.truth)?;
+            node.hear(&mut self.truth)?;
+            self.summary.operations += 1;
+            if let Some(failure) = node.failure() {
+                return self.expect_failure(&failure);
+            }
+        }
+        if self.chance.percent(30) && !self.world.disk.is_cut() {
+            // Everything that was asked is answered if only the log is stepped.
+            self.world.disk.clear_faults();
+            self.world.disk.set_capacity(1 << 40);
+            node.settle_down(&mut self.truth)?;
+            if node.is_waiting() && node.failure().is_none() {
+                return Err("the log is idle and has not answered".to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    fn plan_a_fault(&self) {
+        let disk = &self.world.disk;
+        match self.fate {
+            Fate::PowerLoss | Fate::Flip => {
+                disk.cut_power_at(disk.operations() + self.chance.number(1..80));
+            }
+            Fate::FailedFlush => {
+                let failure = self.chance.of(&[Failure::Device, Failure::NoRoom]);
+                disk.fail_flush_at(disk.flushes() + self.chance.number(1..40), failure);
+            }
+            Fate::FullDisk => {
+                let used: u64 = disk.files().iter().map(|(_, len)| len).sum();
+                disk.set_capacity(used + self.chance.number(0..1 << 20));
+            }
+        }
+    }
+
+    fn expect_failure(&self, failure: &floe_log::Failure) -> Result<(), String> {
+        let is_expected = self.world.disk.is_cut() || self.fate == Fate::FailedFlush;
+        if is_expected {
+            return Ok(());
+        }
+        Err(format!("the log has failed without a fault: {failure}"))
+    }
+
+    /// The process ends: by its own failure, by a power loss, or killed.
+    fn fall(&mut self, node: Node) -> Result<(), String> {
+        let disk = self.world.disk.clone();
+        let is_power = disk.is_cut() || self.fate != Fate::FailedFlush || self.chance.percent(50);
+        if !disk.is_cut() && node.failure().is_none() && self.chance.percent(20) {
+            match node.log.close() {
+                Ok(()) => self.truth.note("closed".to_owned()),
+                // A planned fault may hit the close.
+                Err(_) if disk.is_cut() || self.fate == Fate::FailedFlush => {}
+                Err(failure) => return Err(format!("does not close: {failure}")),
+            }
+        }
+        drop(node);
+        self.truth.note(format!("fell, power lost: {is_power}"));
+        self.world.disk = if is_power {
+            self.summary.power_losses += 1;
+            disk.after_power_cut()
+        } else {
+            disk.after_crash()
+        };
+        Ok(())
+    }
+
+    /// The last life: everything is read, and read again after a clean close.
+    fn last(&mut self, hit: &Hit) -> Result<(), String> {
+        let (mut node, _) = self.recover(hit)?;
+        node.settle_down(&mut self.truth)?;
+        self.summary.batches += check::contents(&node, &self.truth, hit)?;
+        node.log
+            .close()
+            .map_err(|failure| format!("does not close: {failure}"))?;
+        drop(node);
+        self.world.disk = self.world.disk.after_power_cut();
+        let opened = self.world.open();
+        let (node, found) =
+            opened.map_err(|error| format!("does not open after a close: {error}"))?;
+        check::recovered(&self.truth, &found, hit)?;
+        self.summary.batches += check::contents(&node, &self.truth, hit)?;
+        Ok(())
+    }
+}
