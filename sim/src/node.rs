@@ -30,7 +30,7 @@ pub(crate) struct World {
     pub(crate) disk: Simulated,
     pub(crate) clock: Arc<Manual>,
     pub(crate) config: Config,
-    pub(crate) seed: u64,
+    pub(crate) random: Arc<Seeded>,
 }
 
 /// What the log has said.
@@ -124,7 +124,7 @@ impl World {
             disk: Arc::new(self.disk.clone()),
             dir: Path::new(DIR).to_owned(),
             clock: Arc::clone(&self.clock) as _,
-            random: Arc::new(Seeded::new(self.seed)),
+            random: Arc::clone(&self.random) as _,
             tail: Pool::new(64 << 20),
             reads: Pool::new(64 << 20),
             config: self.config.clone(),

@@ -8,6 +8,7 @@ use floe_log::{Config, OpenError, Recovered};
 use floe_model::Timestamp;
 use floe_world::clock::Manual;
 use floe_world::disk::{Failure, Simulated};
+use floe_world::random::Seeded;
 
 use crate::chance::Chance;
 use crate::check::{self, Hit};
@@ -133,7 +134,7 @@ impl Run {
             disk: Simulated::new(chance.bits()),
             clock: Arc::new(Manual::at(Timestamp(1_700_000_000_000))),
             config: config(&chance),
-            seed: chance.bits(),
+            random: Arc::new(Seeded::new(chance.bits())),
         };
         Self {
             mix: Mix::draw(&chance),

@@ -57,6 +57,10 @@ pub(crate) fn step(engine: &Engine, even_if_clean: bool) -> Result<bool, Failure
     }
     let mut snapshot = take(engine);
     copy(engine, &snapshot)?;
+    // Rule FailedFlushStops: what a failed write left behind is unknown, so nothing is concluded from it.
+    if let Some(failure) = engine.failure() {
+        return Err(failure.clone());
+    }
     if engine.is_disk_full.load(Ordering::Relaxed) {
         // What could not be copied is too much for a slot.
         return Ok(false);

@@ -303,7 +303,7 @@ impl Cold<'_> {
 
     /// What cannot be read is named and remembered (rule LossIsRecorded).
     fn lose(&self) -> ReadError {
-        let mut offsets = self.wanted.from..self.wanted.up_to;
+        let mut offsets = self.wanted.from..self.wanted.up_to.min(self.limit);
         if let Ok((file, _)) = self.file()
             && let Ok(runs) = index::runs(self.engine, self.partition.partition, &file, false)
         {

@@ -64,9 +64,19 @@ pub(crate) fn runs(
         index.to_block.get_or_insert(to);
     }
     let end = index.to_block.unwrap_or(1);
+    // A run at or above a later one holds only appends that were never acknowledged.
+    let mut least = u32::MAX;
+    let mut live: Vec<Entry> = Vec::new();
+    for entry in index.entries.iter().rev() {
+        if entry.delta < least {
+            least = entry.delta;
+            live.push(*entry);
+        }
+    }
+    live.reverse();
     let mut max_before = i64::MIN;
-    let places = index.entries.iter().enumerate().map(|(at, entry)| {
-        let next = index.entries.get(at + 1);
+    let places = live.iter().enumerate().map(|(at, entry)| {
+        let next = live.get(at + 1);
         let place = RunPlace {
             base: file.base + u64::from(entry.delta),
             block: entry.block,
