@@ -114,6 +114,10 @@ fn partition(
                 || known.is_forgetting
                 || is_passed_over
                 || generation.end() <= known.deleted;
+            // Emptied by the flip, it is dropped likewise.
+            let all = generation.start..generation.end();
+            let is_hit = (is_damaged || is_new) && hit.covers(found.partition, &all);
+            let may_be_gone = may_be_gone || is_hit;
             if may_be_gone {
                 continue;
             }

@@ -38,6 +38,10 @@ pub(crate) fn flip(run: &mut Run) -> Result<Hit, String> {
     let (path, place, hit) =
         choose(&disk, chance, &run.truth).map_err(|error| error.to_string())?;
     let mask = 1 << chance.number(0..8);
+    run.truth.note(format!(
+        "flip {} at {place}, mask {mask}: {hit:?}",
+        path.display()
+    ));
     disk.flip(&path, place, mask)
         .map_err(|error| error.to_string())?;
     Ok(hit)

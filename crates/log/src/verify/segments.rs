@@ -63,7 +63,7 @@ impl Check<'_> {
         for generation in &partition.generations {
             let own = files.remove(&generation.epoch).unwrap_or_default();
             let checked = self.generation(identity, name, generation, own, is_front, report)?;
-            is_front &= checked.start == checked.end;
+            is_front &= checked.files == 0;
             generations.push(checked);
         }
         for left in files.into_values() {
