@@ -60,9 +60,15 @@ impl Check<'_> {
         let mut generations = Vec::new();
         // Retention takes whole files from the front; how far, the catalog knows.
         let mut is_front = true;
-        for generation in &partition.generations {
+        for (at, generation) in partition.generations.iter().enumerate() {
             let own = files.remove(&generation.epoch).unwrap_or_default();
-            let checked = self.generation(identity, name, generation, own, is_front, report)?;
+            // The file that appends go to stays, whatever retention takes.
+            let is_open = at + 1 == partition.generations.len();
+            let is_gone =
+                is_open && generation.next_block > 0 && !own.contains_key(&generation.file_base);
+            let is_front_here = is_front && !is_gone;
+            let checked =
+                self.generation(identity, name, generation, own, is_front_here, report)?;
             is_front &= checked.files == 0;
             generations.push(checked);
         }
