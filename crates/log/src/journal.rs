@@ -394,6 +394,8 @@ impl Control {
                 state.is_bound = false;
                 let generations = std::mem::take(&mut state.generations);
                 state.producers = None;
+                // A partition that comes back begins at offset 0 again.
+                state.delete_below = 0;
                 drop(state);
                 drop(generations);
                 engine.jobs.push(Job::Remove(Arc::clone(partition)));
