@@ -27,7 +27,6 @@ pub(crate) struct Place {
     pub(crate) block: u32,
     pub(crate) blocks: u32,
     pub(crate) header_crc: u32,
-    pub(crate) bytes_crc: u32,
 }
 
 /// See the module.

@@ -14,10 +14,10 @@ use floe_world::memory::Growing;
 use crate::Failure;
 use crate::engine::{Engine, Job};
 use crate::files::{Files, Wanted};
+use crate::format::BLOCK;
 use crate::format::index::Entry;
 use crate::format::record::Pointer;
 use crate::format::segment::{RUN_HEADER, RunHeader, TABLE_ENTRY, blocks_for, write_table};
-use crate::format::{BLOCK, crc};
 use crate::journal::Step;
 use crate::partition::{FilePlace, Large, PartitionLog, State};
 use crate::retention;
@@ -267,7 +267,6 @@ fn write_run(
         ..
     } = closing;
     let image = writer.close(blocks as usize * BLOCK);
-    let bytes_crc = crc(&[&image]);
     let handle = open.file.handle(engine).map_err(Unwritten::Failed)?;
     let written = handle.write_at(&image, u64::from(block) * BLOCK as u64);
     let failed = Engine::failed("write", &open.file.path);
@@ -296,7 +295,6 @@ fn write_run(
             block,
             blocks,
             header_crc: header.crc,
-            bytes_crc,
         },
         file: FilePlace {
             base: open.file.base,
@@ -392,7 +390,6 @@ fn pointers(state: &mut State) -> Vec<Pointer> {
                 base: run.base,
                 end: run.end,
                 header_crc: place.header_crc,
-                bytes_crc: place.bytes_crc,
             });
         }
     }

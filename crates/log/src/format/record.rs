@@ -3,7 +3,7 @@
 //! ```text
 //!  1 Batch       the RecordBatch, offset and epoch stamped
 //!  2 Pointer     u32 epoch | u64 file base | u32 first block | u32 blocks | u64 base offset | u64 end offset
-//!                | u32 crc of the run's header and table | u32 crc of all its bytes
+//!                | u32 crc of the run's header and table | u32 zero
 //!  3 Bind        topic id 16 | u32 partition | u64 incarnation
 //!  4 Generation  u32 epoch | u64 start | descriptor
 //!  5 Fence       u32 epoch
@@ -115,10 +115,9 @@ pub struct Pointer {
     pub base: u64,
     /// The offset after its last.
     pub end: u64,
-    /// Checksum of the run's header and table.
+    /// Checksum of the run's header and table. It vouches for all of the run: the table for the heads, Kafka's checksums in
+    /// the heads for the rest.
     pub header_crc: u32,
-    /// Checksum of all its bytes.
-    pub bytes_crc: u32,
 }
 
 impl Record<'_> {
@@ -156,7 +155,7 @@ impl Record<'_> {
                 put(&pointer.base.to_le_bytes());
                 put(&pointer.end.to_le_bytes());
                 put(&pointer.header_crc.to_le_bytes());
-                put(&pointer.bytes_crc.to_le_bytes());
+                put(&[0; 4]);
             }
             Self::Bind {
                 topic,
@@ -293,16 +292,19 @@ fn decode_body(kind: u8, body: &[u8]) -> Option<Record<'_>> {
     let mut fields = Fields(body);
     let record = match kind {
         1 => return Some(Record::Batch(body)),
-        2 => Record::Pointer(Pointer {
-            epoch: LeaderEpoch(fields.u32()?),
-            file_base: fields.u64()?,
-            first_block: fields.u32()?,
-            blocks: fields.u32()?,
-            base: fields.u64()?,
-            end: fields.u64()?,
-            header_crc: fields.u32()?,
-            bytes_crc: fields.u32()?,
-        }),
+        2 => {
+            let pointer = Pointer {
+                epoch: LeaderEpoch(fields.u32()?),
+                file_base: fields.u64()?,
+                first_block: fields.u32()?,
+                blocks: fields.u32()?,
+                base: fields.u64()?,
+                end: fields.u64()?,
+                header_crc: fields.u32()?,
+            };
+            let _zero = fields.u32()?;
+            Record::Pointer(pointer)
+        }
         3 => Record::Bind {
             topic: TopicId(fields.array()?),
             partition: fields.u32()?,
@@ -373,7 +375,6 @@ mod tests {
                 base: 6,
                 end: 8,
                 header_crc: 1,
-                bytes_crc: 2,
             }),
             Record::Bind {
                 topic: TopicId(*b"0123456789abcdef"),
@@ -416,7 +417,7 @@ mod tests {
         assert_eq!(&bytes[..12], b"\x02\0\0\0\x2c\0\0\0\x02\0\0\0");
         assert_eq!(&bytes[12..28], b"\x03\0\0\0\x05\0\0\0\0\0\0\0\x01\0\0\0");
         assert_eq!(&bytes[28..40], b"\x09\0\0\0\x06\0\0\0\0\0\0\0");
-        assert_eq!(&bytes[40..], b"\x08\0\0\0\0\0\0\0\x01\0\0\0\x02\0\0\0");
+        assert_eq!(&bytes[40..], b"\x08\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0");
     }
 
     #[test]

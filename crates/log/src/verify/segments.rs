@@ -15,7 +15,7 @@ use super::replay::{Generation, Partition, skip};
 use super::{Check, GenerationReport, PartitionReport, Report, VerifyError};
 use crate::format::identity::Identity;
 use crate::format::segment::{FileHeader, RUN_HEADER, RunHeader};
-use crate::format::{BLOCK, batch, crc};
+use crate::format::{BLOCK, batch};
 
 /// Largest run that is believed before its checksum is known.
 const RUN_BLOCKS_MAX: u32 = (64 << 20) / BLOCK as u32;
@@ -307,7 +307,8 @@ impl Check<'_> {
             let read = file
                 .read_at(&mut bytes, offset)
                 .map_err(|source| failed(path, source))?;
-            if read < bytes.len() || crc(&[&bytes]) != pointer.bytes_crc {
+            let run = RunHeader::verify(&bytes[..read], partition, pointer.first_block, true);
+            if run.map_or(true, |header| header.crc != pointer.header_crc) {
                 let what = format!(
                     "block {}: differs from what the journal says was flushed",
                     pointer.first_block
