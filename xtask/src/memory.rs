@@ -45,7 +45,7 @@ pub(crate) fn run(gib: Option<&str>) -> Result<()> {
     let per_gib = 1 << 20;
     load.produce(&node.kafka_address(), TOPIC, per_gib, 1024, 1000, 0)?;
     let stuck = stuck_readers(&node)?;
-    load.consume(&node.kafka_address(), TOPIC, per_gib, 12)?;
+    load.consume(&node.kafka_address(), TOPIC, per_gib, 12, 1)?;
     let (failures_before, resident_before) = (group.failures()?, node.resident_bytes());
     println!(
         "memory: warm, {} MiB resident, {failures_before} failed charges",
@@ -58,7 +58,7 @@ pub(crate) fn run(gib: Option<&str>) -> Result<()> {
         (least, most) = (least.min(resident), most.max(resident));
         println!("memory: {} GiB in, {} MiB resident", n + 1, resident >> 20);
     }
-    load.consume(&node.kafka_address(), TOPIC, gib * per_gib, 12)?;
+    load.consume(&node.kafka_address(), TOPIC, gib * per_gib, 12, 1)?;
     let resident = node.resident_bytes();
     (least, most) = (least.min(resident), most.max(resident));
     let failures = group.failures()? - failures_before;

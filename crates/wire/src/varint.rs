@@ -6,11 +6,6 @@
 /// Reads an unsigned one of at most 32 bits; `None` if the bytes end or it has more.
 #[inline]
 pub fn read_u32(bytes: &[u8], at: &mut usize) -> Option<u32> {
-    let first = *bytes.get(*at)?;
-    if first < 0x80 {
-        *at += 1;
-        return Some(u32::from(first));
-    }
     let wide = read_u64(bytes, at)?;
     u32::try_from(wide).ok()
 }
@@ -18,6 +13,26 @@ pub fn read_u32(bytes: &[u8], at: &mut usize) -> Option<u32> {
 /// Reads an unsigned one of at most 64 bits; `None` if the bytes end or it has more.
 #[inline]
 pub fn read_u64(bytes: &[u8], at: &mut usize) -> Option<u64> {
+    // Nearly all in a batch have one to three groups: read without a loop.
+    let group = |byte: u8| u64::from(byte & 0x7f);
+    match *bytes.get(*at..)? {
+        [a, ..] if a < 0x80 => {
+            *at += 1;
+            Some(u64::from(a))
+        }
+        [a, b, ..] if b < 0x80 => {
+            *at += 2;
+            Some(group(a) | group(b) << 7)
+        }
+        [a, b, c, ..] if c < 0x80 => {
+            *at += 3;
+            Some(group(a) | group(b) << 7 | group(c) << 14)
+        }
+        _ => read_long(bytes, at),
+    }
+}
+
+fn read_long(bytes: &[u8], at: &mut usize) -> Option<u64> {
     let mut value = 0_u64;
     for group in 0..10 {
         let byte = *bytes.get(*at)?;

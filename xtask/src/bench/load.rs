@@ -124,20 +124,29 @@ impl Load {
         ])
     }
 
-    /// Consumes from the beginning.
+    /// Consumes from the beginning, so many times over.
     pub(crate) fn consume(
         &self,
         address: &str,
         topic: &str,
         count: u64,
         partitions: u64,
+        passes: u64,
     ) -> Result<Value> {
+        let numbers = [count, partitions, passes].map(|number| number.to_string());
         self.call(&[
             "consume",
             address,
             topic,
-            &count.to_string(),
-            &partitions.to_string(),
+            &numbers[0],
+            &numbers[1],
+            &numbers[2],
         ])
+    }
+
+    /// Latencies of the tool itself, against a broker inside it that keeps nothing.
+    pub(crate) fn floor(&self, count: u64, size: u64, rate: u64) -> Result<Value> {
+        let numbers = [count, size, rate].map(|number| number.to_string());
+        self.call(&["floor", &numbers[0], &numbers[1], &numbers[2]])
     }
 }

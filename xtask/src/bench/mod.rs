@@ -146,7 +146,7 @@ impl Bench {
                     .produce(&address, &topic, self.records(1_000_000), 1024, 1000, 0)?;
             }
             self.load
-                .consume(&address, &topic, self.records(1_000_000), 12)?;
+                .consume(&address, &topic, self.records(1_000_000), 12, 1)?;
             self.brokers[index].delete_topic(&topic)?;
         }
         Ok(())
@@ -181,6 +181,8 @@ impl Bench {
         for round in 0..self.plan.rounds {
             let probe = host::flush_probe(&self.home, 2000)?;
             self.report.round("flush probe 4 KiB", round, &probe);
+            let floor = self.load.floor(count / 4, 256, 10_000)?;
+            self.report.round("load tool alone", round, &floor);
             for index in 0..self.brokers.len() {
                 let topic = self.topic("ack");
                 let broker = &mut self.brokers[index];
@@ -200,8 +202,8 @@ impl Bench {
     }
 
     fn fetch(&mut self) -> Result<()> {
-        // A tail's worth, read at once: it never left memory.
-        let warm = self.records(96 << 10);
+        // A tail's worth, read again and again: it never left memory.
+        let (warm, passes) = (64 << 10, self.records(32_000) / 1000);
         let cold = self.records(1_000_000);
         for round in 0..self.plan.rounds {
             for index in 0..self.brokers.len() {
@@ -211,12 +213,12 @@ impl Bench {
                 self.load.create(&address, &topic, 12)?;
                 self.load.produce(&address, &topic, warm, 1024, 0, 0)?;
                 let before = Snapshot::take(broker.as_ref())?;
-                let outcome = self.load.consume(&address, &topic, warm, 12)?;
-                let spent = before.until(broker.as_ref(), warm * 1024)?;
+                let outcome = self.load.consume(&address, &topic, warm, 12, passes)?;
+                let spent = before.until(broker.as_ref(), warm * 1024 * passes)?;
                 self.report.round(
                     &format!("fetch 1 KiB x 12 from memory {name}"),
                     round,
-                    &spent.with_rate(&outcome, warm * 1024)?,
+                    &spent.with_rate(&outcome, bytes(&outcome)?)?,
                 );
                 self.load
                     .produce(&address, &topic, cold - warm.min(cold), 1024, 0, 0)?;
@@ -224,12 +226,12 @@ impl Bench {
                 host::drop_caches()?;
                 broker.start()?;
                 let before = Snapshot::take(broker.as_ref())?;
-                let outcome = self.load.consume(&address, &topic, cold, 12)?;
+                let outcome = self.load.consume(&address, &topic, cold, 12, 1)?;
                 let spent = before.until(broker.as_ref(), cold * 1024)?;
                 self.report.round(
                     &format!("fetch 1 KiB x 12 from disk {name}"),
                     round,
-                    &spent.with_rate(&outcome, cold * 1024)?,
+                    &spent.with_rate(&outcome, bytes(&outcome)?)?,
                 );
                 note(&mut self.loaded, broker.as_ref())?;
                 broker.delete_topic(&topic)?;
@@ -341,6 +343,10 @@ fn note(loaded: &mut BTreeMap<&'static str, u64>, broker: &dyn Broker) -> Result
     let most = loaded.entry(broker.name()).or_default();
     *most = broker.resident_bytes()?.max(*most);
     Ok(())
+}
+
+fn bytes(outcome: &Value) -> Result<u64> {
+    outcome["bytes"].as_u64().context("bytes of the load tool")
 }
 
 fn mib(bytes: u64) -> f64 {
