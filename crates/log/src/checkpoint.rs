@@ -85,7 +85,7 @@ pub(crate) fn step(engine: &Engine, even_if_clean: bool) -> Result<bool, Failure
     match slots.write(&*engine.disk, &engine.dir, header, &body) {
         Ok(()) => {}
         // A slot that cannot grow leaves the old one valid: no recycling, then refusals.
-        Err(failure) if failure.action == "allocate" => {
+        Err(failure) if failure.is_full() => {
             tracing::error!(%failure, "no room for a checkpoint; the journal is not recycled until there is");
             return Ok(false);
         }
@@ -102,8 +102,7 @@ pub(crate) fn step(engine: &Engine, even_if_clean: bool) -> Result<bool, Failure
 /// Between two groups everything composed is flushed, so the state is that of X = head.
 fn take(engine: &Engine) -> Snapshot {
     let journal = engine.journal.lock();
-    let mut all: Vec<_> = engine.partitions.read().values().cloned().collect();
-    all.sort_by_key(|partition| partition.local);
+    let all = engine.all_partitions();
     let snapshot = Snapshot {
         x: engine.ring.head.load(Ordering::Acquire),
         partitions: all

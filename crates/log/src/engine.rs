@@ -215,6 +215,13 @@ impl Engine {
         }
     }
 
+    /// Every partition, in the order of their local numbers: what goes through all of them does so the same way each time.
+    pub(crate) fn all_partitions(&self) -> Vec<Arc<PartitionLog>> {
+        let mut all: Vec<_> = self.partitions.read().values().cloned().collect();
+        all.sort_unstable_by_key(|partition| partition.local);
+        all
+    }
+
     pub(crate) fn partition_dir(&self, partition: TopicPartition) -> PathBuf {
         self.dir
             .join(partition.topic.to_string())

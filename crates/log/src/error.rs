@@ -64,6 +64,15 @@ pub struct Failure {
     pub source: Arc<io::Error>,
 }
 
+impl Failure {
+    /// Whether room was asked for and there is none: nothing was written, so it is a refusal.
+    pub(crate) fn is_full(&self) -> bool {
+        let is_asked = ["allocate", "create", "make"].contains(&self.action);
+        let kind = self.source.kind();
+        is_asked && [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded].contains(&kind)
+    }
+}
+
 /// Why an append is not accepted.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum AppendError {

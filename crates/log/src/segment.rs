@@ -142,12 +142,7 @@ fn full_or_failed(
     is_large: bool,
     failure: Failure,
 ) -> Result<(), Failure> {
-    let kind = failure.source.kind();
-    let is_full = matches!(
-        kind,
-        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded
-    );
-    if !is_full || !["allocate", "create", "make"].contains(&failure.action) {
+    if !failure.is_full() {
         return Err(failure);
     }
     if !engine.is_disk_full.swap(true, Ordering::Relaxed) {

@@ -116,6 +116,9 @@ impl Slots {
 
     /// Writes a checkpoint. Order: the older slot, unless the newer one turns out bad (rules TwoSlots, CheckOtherSlot);
     /// body before header, so that a good header has its body. Durable when it returns.
+    ///
+    /// It is written beside the slot and renamed over it, so that both slots are whole at every moment: a power cut here and a
+    /// flip in the other slot cost nothing. On a full disk it is written in place, which needs no room.
     pub(crate) fn write(
         &mut self,
         disk: &dyn Disk,
@@ -141,10 +144,11 @@ impl Slots {
         let len = self.files[into]
             .len()
             .map_err(Engine::failed("measure", &self.paths[into]))?;
-        if needed <= len {
-            put(&*self.files[into], &self.paths[into], &header, body)?;
-        } else {
-            self.grow(disk, dir, into, needed, &header, body)?;
+        match self.replace(disk, dir, into, needed, &header, body) {
+            Err(failure) if failure.is_full() && needed <= len => {
+                put(&*self.files[into], &self.paths[into], &header, body)?;
+            }
+            replaced => replaced?,
         }
         self.x[into] = Some(header.x);
         self.newest = into;
@@ -152,8 +156,8 @@ impl Slots {
         Ok(())
     }
 
-    /// A slot that grows is a new file, flushed, renamed over the same slot.
-    fn grow(
+    /// A new file, flushed, renamed over the slot.
+    fn replace(
         &mut self,
         disk: &dyn Disk,
         dir: &Path,
@@ -172,8 +176,12 @@ impl Slots {
             .open(&fresh, options(true))
             .map_err(Engine::failed("create", &fresh))?;
         let len = needed.next_power_of_two().max(64 << 10);
-        file.allocate(len)
-            .map_err(Engine::failed("allocate", &fresh))?;
+        if let Err(full) = file.allocate(len) {
+            // What it took of the last room is given back.
+            disk.remove_file(&fresh)
+                .map_err(Engine::failed("remove", &fresh))?;
+            return Err(Engine::failed("allocate", &fresh)(full));
+        }
         put(&*file, &fresh, header, body)?;
         file.sync_data().map_err(Engine::failed("flush", &fresh))?;
         disk.rename(&fresh, path)

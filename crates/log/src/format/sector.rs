@@ -82,6 +82,9 @@ pub struct GroupHeader {
     pub previous: u64,
 }
 
+/// Compared with at once: a recovery looks at thousands of sectors that were never written.
+static ZEROS: [u8; SECTOR] = [0; SECTOR];
+
 /// Reads one sector.
 pub fn inspect(sector: &[u8], seed: Seed) -> Found {
     let mut fields = Fields(sector);
@@ -97,7 +100,7 @@ pub fn inspect(sector: &[u8], seed: Seed) -> Found {
     })();
     match stamp {
         Some(stamp) if usize::from(stamp.used) <= PAYLOAD => Found::Good(stamp),
-        _ if sector.iter().all(|byte| *byte == 0) => Found::Zero,
+        _ if ZEROS.get(..sector.len()) == Some(sector) => Found::Zero,
         _ => Found::Bad,
     }
 }

@@ -156,8 +156,7 @@ pub(crate) fn store(engine: &Engine, file: &SegmentFile) {
 
 /// Stores the indexes of all files that are open for writing.
 pub(crate) fn store_all(engine: &Engine) {
-    let all: Vec<_> = engine.partitions.read().values().cloned().collect();
-    for partition in all {
+    for partition in engine.all_partitions() {
         let files = partition.files.lock();
         let open = files.open.as_ref().map(|open| Arc::clone(&open.file));
         drop(files);

@@ -3,7 +3,7 @@
 //! A second pass over the journal, so that memory holds only what is needed at the end (rule TailByReference); when even
 //! that is too much, runs go to their segments, above what checkpoint and pointers name.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use floe_model::Incarnation;
@@ -24,9 +24,8 @@ pub(crate) fn load(
     replay: &mut Replay,
     groups: &mut Groups<'_>,
 ) -> Result<Vec<String>, OpenError> {
-    let mut by_local = HashMap::new();
-    let mut entries: Vec<_> = replay.partitions.values().cloned().collect();
-    entries.sort_by_key(|entry| entry.local);
+    let mut by_local = BTreeMap::new();
+    let entries: Vec<_> = replay.partitions.values().cloned().collect();
     for entry in &entries {
         let partition = PartitionLog::new(entry.partition, entry.local, state(entry));
         by_local.insert(entry.local, Arc::clone(&partition));
@@ -157,8 +156,7 @@ fn room(engine: &Engine, partition: &PartitionLog, needed: usize) -> Option<floe
 
 /// Everything in memory goes to segments, which lets it leave.
 fn make_room(engine: &Engine, needed: usize) -> Result<floe_world::Buffer, OpenError> {
-    let all: Vec<_> = engine.partitions.read().values().cloned().collect();
-    for partition in all {
+    for partition in engine.all_partitions() {
         segment::write(
             engine,
             &partition,

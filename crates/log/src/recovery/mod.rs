@@ -8,7 +8,7 @@ pub(crate) mod format;
 mod load;
 mod replay;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::OnceLock;
@@ -156,7 +156,7 @@ fn start(
         let (lsn, boot) = groups.highest()?;
         let end = lsn + GROUP_SECTORS_MAX as u64;
         let finding = "both checkpoints are unreadable: nothing on this disk can be trusted";
-        let replay = Replay::new(HashMap::new(), Streams::default(), end, boot);
+        let replay = Replay::new(BTreeMap::new(), Streams::default(), end, boot);
         return Ok((
             Replay {
                 findings: vec![finding.to_owned()],
@@ -216,7 +216,8 @@ fn engine(
             config.batch_bytes_max
         )));
     }
-    let next_local = replay.partitions.keys().max().map_or(0, |local| local + 1);
+    let next_local = replay.partitions.keys().next_back();
+    let next_local = next_local.map_or(0, |local| local + 1);
     Ok(Engine {
         disk,
         dir,
@@ -259,7 +260,7 @@ fn finish(engine: &Engine, replay: &Replay, groups: &mut Groups<'_>) -> Result<(
     let is_damaged = !replay.findings.is_empty();
     if is_damaged {
         // The lost sector may have held any fence or truncation.
-        for partition in engine.partitions.read().values() {
+        for partition in engine.all_partitions() {
             partition.state.lock().incarnation = Incarnation(engine.random.next_u64().max(1));
         }
         engine.slots.lock().scrub = true;
@@ -331,15 +332,15 @@ fn boot_group(engine: &Engine, replay: &Replay) -> Result<(), Failure> {
 
 /// A crash may have come between the record and the files.
 fn remove_forgotten(engine: &Engine) {
-    for partition in engine.partitions.read().values() {
+    for partition in engine.all_partitions() {
         if partition.state.lock().is_forgotten {
-            engine.jobs.push(Job::Remove(Arc::clone(partition)));
+            engine.jobs.push(Job::Remove(partition));
         }
     }
 }
 
 fn recovered(engine: &Engine, replay: &Replay, is_new: bool) -> Recovered {
-    let mut partitions: Vec<_> = engine.partitions.read().values().cloned().collect();
+    let mut partitions = engine.all_partitions();
     partitions.sort_by_key(|partition| partition.partition);
     let partitions = partitions.iter().map(|partition| {
         let generations: Vec<Generation> = partition.generations();
@@ -387,7 +388,7 @@ fn report(recovered: &Recovered) {
 
 impl Replay {
     fn new(
-        partitions: HashMap<u32, PartitionEntry>,
+        partitions: BTreeMap<u32, PartitionEntry>,
         streams: Streams,
         end: u64,
         boot: u32,

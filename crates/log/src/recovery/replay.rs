@@ -3,7 +3,7 @@
 //! Decides where the valid journal ends and whether that end is a torn write or damage; reads no segment (rules
 //! EndFromJournal, JudgeAfterReplay).
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use floe_model::{LeaderEpoch, PartitionIndex, TopicPartition};
@@ -21,7 +21,7 @@ use crate::{CatalogEntry, Failure, Vote};
 /// What a replay starts from and ends with.
 pub(crate) struct Replay {
     /// By local number.
-    pub(crate) partitions: HashMap<u32, PartitionEntry>,
+    pub(crate) partitions: BTreeMap<u32, PartitionEntry>,
     pub(crate) streams: Streams,
     /// First lsn of every group that was applied, in order.
     pub(crate) groups: Vec<u64>,
