@@ -7,6 +7,7 @@ use floe_log::format::batch;
 use floe_log::{ReadError, Recovered, RecoveredPartition, Verdict};
 use floe_model::TopicPartition;
 
+use crate::log_starts;
 use crate::node::Node;
 use crate::truth::{Partition, Truth};
 
@@ -113,7 +114,7 @@ fn partition(
             let may_be_gone = !generation.is_kept
                 || known.is_forgetting
                 || is_passed_over
-                || generation.end() <= known.deleted;
+                || generation.end() <= known.log_start;
             // Emptied by the flip, it is dropped likewise.
             let all = generation.start..generation.end();
             let is_hit = (is_damaged || is_new) && hit.covers(found.partition, &all);
@@ -130,7 +131,7 @@ fn partition(
             return Err(format!("generation {epoch} has another descriptor"));
         }
         if place.start.0 != generation.start
-            && !(generation.start..=known.deleted).contains(&place.start.0)
+            && !(generation.start..=known.log_start).contains(&place.start.0)
         {
             return Err(format!("generation {epoch} starts at {}", place.start));
         }
@@ -167,6 +168,7 @@ pub(crate) fn adopt(node: &Node, truth: &mut Truth, found: &Recovered) {
     truth
         .partitions
         .retain(|name, _| found.partitions.iter().any(|part| part.partition == *name));
+    let log_starts = log_starts::found(&found.streams);
     for part in &found.partitions {
         let known = truth.partitions.entry(part.partition).or_default();
         known.is_kept = true;
@@ -186,8 +188,11 @@ pub(crate) fn adopt(node: &Node, truth: &mut Truth, found: &Recovered) {
                 generation.cut = None;
             }
         }
+        // Asked and not answered, it may be in the catalog all the same.
+        let found = log_starts.get(&part.partition);
+        known.log_start = known.log_start.max(found.map_or(0, |found| found.0));
         if known.generations.is_empty() {
-            known.deleted = 0;
+            known.log_start = 0;
         }
     }
     for (group, stream) in &mut truth.streams {
@@ -241,7 +246,7 @@ pub(crate) fn contents(node: &Node, truth: &Truth, hit: &Hit) -> Result<u64, Str
             continue;
         }
         let end = node.handle(*name)?.end().0;
-        let from = known.generations[0].start.max(known.deleted);
+        let from = known.generations[0].start.max(known.log_start);
         let read = range(node, *name, known, from..end, hit);
         batches += read.map_err(|what| format!("{name}: {what}"))?;
     }

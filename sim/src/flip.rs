@@ -18,9 +18,9 @@ use floe_log::format::sector::{
 use floe_log::format::segment::{RUN_HEADER, RunHeader};
 use floe_model::{PartitionIndex, TopicPartition};
 use floe_world::disk::Simulated;
-use floe_world::{Disk, OpenOptions};
 
 use crate::check::Hit;
+use crate::disk::read;
 use crate::node::DIR;
 use crate::run::Run;
 use crate::truth::Truth;
@@ -91,13 +91,6 @@ fn choose(
             Ok((path, place, hit))
         }
     }
-}
-
-fn read(disk: &Simulated, path: &Path) -> io::Result<Vec<u8>> {
-    let file = disk.open(path, OpenOptions::default())?;
-    let mut bytes = vec![0; file.len()? as usize];
-    file.read_at(&mut bytes, 0)?;
-    Ok(bytes)
 }
 
 fn in_journal(

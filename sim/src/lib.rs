@@ -10,7 +10,9 @@
 mod batches;
 mod chance;
 mod check;
+mod disk;
 mod flip;
+mod log_starts;
 mod node;
 mod operations;
 mod run;

@@ -79,8 +79,13 @@ fn main() -> ExitCode {
                     println!("seed {seed} holds: {first:?}");
                     ExitCode::SUCCESS
                 }
-                (Err(first), Err(second)) if first.what == second.what => {
-                    eprintln!("{}\n{first}", first.notes.join("\n"));
+                (Err(first), Err(second))
+                    if first.what == second.what && first.notes == second.notes =>
+                {
+                    for note in &first.notes {
+                        eprintln!("{note}");
+                    }
+                    eprintln!("{first}");
                     ExitCode::FAILURE
                 }
                 (first, second) => {
@@ -99,8 +104,10 @@ fn main() -> ExitCode {
 )]
 fn seeds(count: u64, from: u64, fate: Option<Fate>) -> ExitCode {
     let mut total = Summary::default();
-    let mut broken = 0;
+    let mut least = (u64::MAX, u64::MAX, u64::MAX);
+    let (mut run_so_far, mut broken) = (0, 0);
     for seed in from..from + count {
+        run_so_far += 1;
         match run(seed, fate.unwrap_or(fate_of(seed))) {
             Ok(summary) => {
                 total.operations += summary.operations;
@@ -108,6 +115,9 @@ fn seeds(count: u64, from: u64, fate: Option<Fate>) -> ExitCode {
                 total.during_recovery += summary.during_recovery;
                 total.recoveries += summary.recoveries;
                 total.batches += summary.batches;
+                least.0 = summary.operations.min(least.0);
+                least.1 = summary.power_losses.min(least.1);
+                least.2 = summary.during_recovery.min(least.2);
             }
             Err(error) => {
                 broken += 1;
@@ -120,12 +130,15 @@ fn seeds(count: u64, from: u64, fate: Option<Fate>) -> ExitCode {
         }
     }
     println!(
-        "{count} seeds from {from}: {} operations, {} power losses ({} during recovery), {} recoveries, {} batches compared; {broken} broken",
+        "{run_so_far} seeds from {from}: {} operations, {} power losses ({} during recovery), {} recoveries, {} batches compared; a seed at least {} operations, {} power losses ({} during recovery); {broken} broken",
         total.operations,
         total.power_losses,
         total.during_recovery,
         total.recoveries,
-        total.batches
+        total.batches,
+        least.0,
+        least.1,
+        least.2,
     );
     if broken == 0 {
         ExitCode::SUCCESS

@@ -9,9 +9,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
+use floe_log::verify::LogStarts;
 use floe_log::{
-    AppendError, Config, Durable, Events, Failure, Log, OpenError, Outcome, PartitionLog,
-    ReadError, Receipt, Recovered, Setup, Slices,
+    AppendError, CatalogEntry, Config, Durable, Events, Failure, Log, OpenError, Outcome,
+    PartitionLog, ReadError, Receipt, Recovered, Setup, Slices,
 };
 use floe_model::{Incarnation, LeaderEpoch, Offset, TopicPartition};
 use floe_world::Pool;
@@ -20,6 +21,7 @@ use floe_world::disk::Simulated;
 use floe_world::random::Seeded;
 use parking_lot::Mutex;
 
+use crate::log_starts;
 use crate::truth::{Batch, Generation, Truth, offset};
 
 /// Where the log lies on the simulated disk.
@@ -64,6 +66,7 @@ enum Pending {
     Fence(TopicPartition, LeaderEpoch, u64, Receipt<Offset>),
     Truncate(TopicPartition, LeaderEpoch, u64, Receipt),
     Forget(TopicPartition, Receipt),
+    LogStart(TopicPartition, u64, usize, Receipt),
     Catalog(u32, usize, Receipt),
     Vote(u32, usize, Receipt),
 }
@@ -76,6 +79,7 @@ impl std::fmt::Display for Pending {
             Self::Fence(name, epoch, _, _) => write!(f, "fence {name} {epoch}"),
             Self::Truncate(name, epoch, end, _) => write!(f, "truncate {name} {epoch} to {end}"),
             Self::Forget(name, _) => write!(f, "forget {name}"),
+            Self::LogStart(name, to, _, _) => write!(f, "log start {name} {to}"),
             Self::Catalog(group, upto, _) => write!(f, "catalog {group} {upto}"),
             Self::Vote(group, upto, _) => write!(f, "vote {group} {upto}"),
         }
@@ -90,6 +94,7 @@ impl Pending {
             Self::Open(_, _, receipt)
             | Self::Truncate(_, _, _, receipt)
             | Self::Forget(_, receipt)
+            | Self::LogStart(_, _, _, receipt)
             | Self::Catalog(_, _, receipt)
             | Self::Vote(_, _, receipt) => receipt.is_resolved(),
         }
@@ -101,6 +106,7 @@ impl Pending {
             | Self::Open(partition, _, _)
             | Self::Fence(partition, _, _, _)
             | Self::Truncate(partition, _, _, _)
+            | Self::LogStart(partition, _, _, _)
             | Self::Forget(partition, _) => Some(*partition),
             Self::Catalog(..) | Self::Vote(..) => None,
         }
@@ -193,6 +199,12 @@ impl Node {
         let known = truth.partitions.entry(partition).or_default();
         // Forgotten, it begins a new life.
         known.incarnation = known.incarnation.filter(|_| known.is_usable);
+        let starts = truth.streams.get(&log_starts::GROUP);
+        let starts = starts.map_or_else(LogStarts::new, |starts| log_starts::fold(&starts.entries));
+        if starts.contains_key(&partition) {
+            let entry = truth.next_log_start(partition, 0);
+            self.catalog(truth, log_starts::GROUP, vec![entry]);
+        }
         truth.note(format!("bind {partition}"));
         let receipt = self.log.bind(partition);
         self.pending.push(Pending::Bind(partition, receipt));
@@ -274,17 +286,33 @@ impl Node {
         self.pending.push(Pending::Forget(partition, receipt));
     }
 
-    pub(crate) fn catalog(
+    /// Makes a log start durable; behind the answer the log deletes below it.
+    pub(crate) fn advance_log_start(
         &mut self,
         truth: &mut Truth,
-        group: u32,
-        entries: Vec<floe_log::CatalogEntry>,
+        partition: TopicPartition,
+        to: u64,
     ) {
+        truth.note(format!("log start {partition} {to}"));
+        let entry = truth.next_log_start(partition, to);
+        let (upto, receipt) = self.store(truth, log_starts::GROUP, vec![entry]);
+        self.pending
+            .push(Pending::LogStart(partition, to, upto, receipt));
+    }
+
+    pub(crate) fn catalog(&mut self, truth: &mut Truth, group: u32, entries: Vec<CatalogEntry>) {
+        let (upto, receipt) = self.store(truth, group, entries);
+        self.pending.push(Pending::Catalog(group, upto, receipt));
+    }
+
+    /// Appends to a catalog stream; with the receipt, how many entries it covers.
+    fn store(&self, truth: &mut Truth, group: u32, entries: Vec<CatalogEntry>) -> (usize, Receipt) {
         let stream = truth.streams.entry(group).or_default();
         stream.entries.extend(entries.iter().cloned());
-        let upto = stream.entries.len();
-        let receipt = self.log.catalog_append(group, entries);
-        self.pending.push(Pending::Catalog(group, upto, receipt));
+        (
+            stream.entries.len(),
+            self.log.catalog_append(group, entries),
+        )
     }
 
     pub(crate) fn vote(&mut self, truth: &mut Truth, group: u32, vote: floe_log::Vote) {
@@ -398,10 +426,18 @@ impl Node {
                 }
                 Err(failure) => refused(failure),
             },
+            Pending::LogStart(partition, to, upto, receipt) => match receipt.wait() {
+                Ok(()) => {
+                    truth.entered(log_starts::GROUP, upto);
+                    truth.starts_at(partition, to);
+                    self.log.delete_below(&self.handle(partition)?, offset(to));
+                    Ok(())
+                }
+                Err(failure) => refused(failure),
+            },
             Pending::Catalog(group, upto, receipt) => match receipt.wait() {
                 Ok(()) => {
-                    let stream = truth.streams.entry(group).or_default();
-                    stream.entries_kept = stream.entries_kept.max(upto);
+                    truth.entered(group, upto);
                     Ok(())
                 }
                 Err(failure) => refused(failure),

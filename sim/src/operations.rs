@@ -11,7 +11,7 @@ use floe_model::{LeaderEpoch, TopicPartition};
 use crate::chance::Chance;
 use crate::check::{self, Hit};
 use crate::node::{Node, Part, World};
-use crate::truth::{Truth, offset, partition};
+use crate::truth::{Truth, partition};
 
 /// How a run is shaped; drawn once a seed.
 pub(crate) struct Mix {
@@ -116,7 +116,10 @@ pub(crate) fn one(
             vote(chance, node, truth);
             Ok(())
         }
-        Operation::Delete => delete(chance, node, truth, name),
+        Operation::Delete => {
+            delete(chance, node, truth, name);
+            Ok(())
+        }
         Operation::Read => read(chance, node, truth, name),
         Operation::Time => {
             world
@@ -244,7 +247,7 @@ fn truncate(
     let end = place
         .checked_sub(1)
         .map_or(last.start, |at| last.batches[at].end);
-    if end < known.deleted {
+    if end < known.log_start {
         return Ok(());
     }
     let epoch = last.epoch;
@@ -316,28 +319,20 @@ fn vote(chance: &Chance, node: &mut Node, truth: &mut Truth) {
     );
 }
 
-fn delete(
-    chance: &Chance,
-    node: &mut Node,
-    truth: &mut Truth,
-    name: TopicPartition,
-) -> Result<(), String> {
+/// Raises the log start; what lies below is deleted when that is durable.
+fn delete(chance: &Chance, node: &mut Node, truth: &mut Truth, name: TopicPartition) {
     if !is_open(node, truth, name) {
-        return Ok(());
+        return;
     }
-    let handle = node.handle(name)?;
-    let Some(known) = truth.partitions.get_mut(&name) else {
-        return Ok(());
+    let Some(known) = truth.partitions.get(&name) else {
+        return;
     };
-    let first = known.generations[0].start.max(known.deleted);
+    let first = known.generations[0].start.max(known.log_start);
     let durable = known.generations.last().map_or(first, |g| g.durable);
     if first < durable {
         let to = chance.number(first..durable);
-        known.deleted = to;
-        truth.note(format!("delete {name} below {to}"));
-        node.log.delete_below(&handle, offset(to));
+        node.advance_log_start(truth, name, to);
     }
-    Ok(())
 }
 
 fn read(
@@ -352,7 +347,7 @@ fn read(
     let Some(known) = truth.partitions.get(&name) else {
         return Ok(());
     };
-    let (first, end) = (known.generations[0].start.max(known.deleted), known.end());
+    let (first, end) = (known.generations[0].start.max(known.log_start), known.end());
     if first >= end {
         return Ok(());
     }

@@ -1,10 +1,12 @@
 //! One seed: lives of a node with falls between them, and what must be true after each.
 
+use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::path::Path;
 use std::sync::Arc;
 
 use floe_log::verify::{self, Condition};
-use floe_log::{Config, OpenError, Recovered};
+use floe_log::{Config, OpenError, Recovered, Stream};
 use floe_model::Timestamp;
 use floe_world::clock::Manual;
 use floe_world::disk::{Failure, Simulated};
@@ -12,6 +14,7 @@ use floe_world::random::Seeded;
 
 use crate::chance::Chance;
 use crate::check::{self, Hit};
+use crate::log_starts;
 use crate::node::{DIR, Node, World};
 use crate::operations::{self, Mix};
 use crate::truth::Truth;
@@ -43,7 +46,23 @@ pub struct Summary {
     /// Batches read back and compared.
     pub batches: u64,
     /// A print of everything that happened; two runs of one seed have the same.
-    pub print: u64,
+    pub trace: u64,
+}
+
+impl Summary {
+    /// Least operations of a run.
+    pub const OPERATIONS_MIN: u64 = 200;
+    /// Least power losses of a run ...
+    pub const POWER_LOSSES_MIN: u64 = 2;
+    /// ... and of those during recovery.
+    pub const DURING_RECOVERY_MIN: u64 = 1;
+
+    /// Whether it has been through as much as a run is to go through.
+    fn is_enough(&self) -> bool {
+        self.operations >= Self::OPERATIONS_MIN
+            && self.power_losses >= Self::POWER_LOSSES_MIN
+            && self.during_recovery >= Self::DURING_RECOVERY_MIN
+    }
 }
 
 /// A promise that did not hold.
@@ -56,7 +75,7 @@ pub struct Broken {
     /// Which promise, and where.
     pub what: String,
     /// What was asked and answered last.
-    pub notes: Vec<String>,
+    pub notes: VecDeque<String>,
 }
 
 impl std::fmt::Display for Broken {
@@ -98,7 +117,7 @@ pub fn run(seed: u64, fate: Fate) -> Result<Summary, Broken> {
     let mut run = Run::new(seed, fate);
     match run.all() {
         Ok(()) => {
-            run.summary.print ^= run.chance.bits();
+            run.summary.trace = run.truth.trace();
             Ok(run.summary)
         }
         Err(what) => Err(run.broken(seed, what)),
@@ -161,10 +180,12 @@ impl Run {
     fn all(&mut self) -> Result<(), String> {
         self.prepare().map_err(|error| error.to_string())?;
         let lives = self.chance.number(2..5);
-        for _ in 0..lives {
+        let mut lived = 0;
+        while lived < lives || !self.summary.is_enough() {
             let (mut node, _) = self.recover(&Hit::default())?;
             self.live(&mut node, self.chance.number(80..160))?;
             self.fall(node)?;
+            lived += 1;
         }
         let hit = if self.fate == Fate::Flip {
             crate::flip::flip(self)?
@@ -184,11 +205,11 @@ impl Run {
     /// Comes up; by chance power goes once or twice on the way. What it comes up with is checked and adopted.
     fn recover(&mut self, hit: &Hit) -> Result<(Node, Recovered), String> {
         // What an undisturbed recovery of the same disk would say.
-        let undisturbed = self.on_a_copy(hit)?;
+        let (undisturbed, length) = self.on_a_copy(hit)?;
         let cuts = self.chance.weighted(&[(2, 0), (3, 1), (1, 2)]);
         for _ in 0..cuts {
             let disk = &self.world.disk;
-            disk.cut_power_at(disk.operations() + self.chance.number(1..30));
+            disk.cut_power_at(disk.operations() + self.chance.number(1..length + 1));
             match self.world.open() {
                 Ok((node, found)) if !disk.is_cut() => {
                     check::recovered(&self.truth, &found, hit)?;
@@ -211,8 +232,8 @@ impl Run {
             .note(format!("up: {:?}, {:?}", found.boot, found.verdict));
         for part in &found.partitions {
             self.truth.note(format!(
-                "  {} fence {} {:?}",
-                part.partition, part.fence, part.generations
+                "  {} incarnation {:x} fence {} {:?}",
+                part.partition, part.incarnation.0, part.fence, part.generations
             ));
         }
         check::recovered(&self.truth, &found, hit)?;
@@ -226,13 +247,15 @@ impl Run {
         Ok((node, found))
     }
 
-    /// Recovers a copy twice, checks it offline, and gives the answer; `None` for a directory never formatted whole.
-    fn on_a_copy(&mut self, hit: &Hit) -> Result<Option<Recovered>, String> {
+    /// Recovers a copy twice, checks it offline, and gives the answer (`None` for a directory never formatted whole) and
+    /// how many operations of the disk it took.
+    fn on_a_copy(&mut self, hit: &Hit) -> Result<(Option<Recovered>, u64), String> {
         let original = self.world.disk.clone();
         self.world.disk = original.after_crash();
         let opened = self.world.open();
         let (node, first) = opened.map_err(|error| format!("does not open: {error}"))?;
         drop(node);
+        let length = self.world.disk.operations();
         check::recovered(&self.truth, &first, hit)?;
         self.world.disk = self.world.disk.after_crash();
         self.offline(&first, hit)?;
@@ -246,12 +269,13 @@ impl Run {
             return Err(format!("damage is said again: {:?}", second.verdict));
         }
         self.world.disk = original;
-        Ok((!first.is_new).then_some(first))
+        Ok(((!first.is_new).then_some(first), length))
     }
 
     /// The offline check agrees with what recovery has left.
     fn offline(&self, found: &Recovered, hit: &Hit) -> Result<(), String> {
-        let report = verify::verify(&self.world.disk, Path::new(DIR));
+        let log_starts = |streams: &[Stream]| Ok::<_, Infallible>(log_starts::found(streams));
+        let report = verify::verify(&self.world.disk, Path::new(DIR), log_starts);
         let report = report.map_err(|error| format!("the offline check: {error}"))?;
         if !hit.is_any && report.condition() != Condition::Whole {
             let condition = report.condition();
@@ -358,6 +382,8 @@ impl Run {
         } else {
             disk.after_crash()
         };
+        let print = crate::disk::print(&self.world.disk).map_err(|error| error.to_string())?;
+        self.truth.note(format!("disk {print:x}"));
         Ok(())
     }
 

@@ -1,6 +1,8 @@
 //! A write torn at a given byte, inside a sector too, which a sound device never does: nothing acknowledged is missing,
 //! though it may be called damage (one torn sector looks like a flipped one).
 
+use std::collections::VecDeque;
+
 use crate::check::{self, Hit};
 use crate::node::Part;
 use crate::operations;
@@ -14,7 +16,7 @@ pub fn torn(seed: u64, ahead: u64, bytes: usize) -> Result<bool, Broken> {
         seed,
         fate: Fate::PowerLoss,
         what: format!("write {ahead} torn at byte {bytes}: {what}"),
-        notes: Vec::new(),
+        notes: VecDeque::new(),
     };
     run.torn(ahead, bytes).map_err(broken)
 }

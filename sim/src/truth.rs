@@ -2,8 +2,10 @@
 //!
 //! Every change in flight leaves room for both outcomes; everything acknowledged leaves room for one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
+use crate::log_starts;
 use bytes::Bytes;
 use floe_log::{CatalogEntry, Snapshot, Vote};
 use floe_model::{Incarnation, LeaderEpoch, Offset, PartitionIndex, TopicId, TopicPartition};
@@ -14,7 +16,8 @@ pub(crate) struct Truth {
     pub(crate) partitions: BTreeMap<TopicPartition, Partition>,
     pub(crate) streams: BTreeMap<u32, Stream>,
     /// What was asked and answered last.
-    pub(crate) notes: Vec<String>,
+    pub(crate) notes: VecDeque<String>,
+    trace: DefaultHasher,
 }
 
 /// Notes kept.
@@ -32,8 +35,8 @@ pub(crate) struct Partition {
     pub(crate) fence_asked: LeaderEpoch,
     pub(crate) generations: Vec<Generation>,
     pub(crate) is_forgetting: bool,
-    /// Below this nothing need be there any more.
-    pub(crate) deleted: u64,
+    /// In the catalog: below this nothing need be there any more.
+    pub(crate) log_start: u64,
 }
 
 /// One generation.
@@ -213,10 +216,16 @@ pub(crate) fn offset(at: u64) -> Offset {
 /// What the node acknowledges.
 impl Truth {
     pub(crate) fn note(&mut self, what: String) {
+        what.hash(&mut self.trace);
         if self.notes.len() == NOTES {
-            self.notes.remove(0);
+            self.notes.pop_front();
         }
-        self.notes.push(what);
+        self.notes.push_back(what);
+    }
+
+    /// A print of everything noted so far.
+    pub(crate) fn trace(&self) -> u64 {
+        self.trace.finish()
     }
 
     fn known(&mut self, partition: TopicPartition) -> &mut Partition {
@@ -271,11 +280,31 @@ impl Truth {
         Ok(())
     }
 
+    /// The first so many entries of a catalog stream are kept.
+    pub(crate) fn entered(&mut self, group: u32, upto: usize) {
+        let stream = self.streams.entry(group).or_default();
+        stream.entries_kept = stream.entries_kept.max(upto);
+    }
+
+    pub(crate) fn starts_at(&mut self, partition: TopicPartition, to: u64) {
+        self.known(partition).log_start = to;
+    }
+
+    /// The entry that says where a partition's log starts.
+    pub(crate) fn next_log_start(&mut self, partition: TopicPartition, to: u64) -> CatalogEntry {
+        let stream = self.streams.entry(log_starts::GROUP).or_default();
+        CatalogEntry {
+            index: stream.last() + 1,
+            term: stream.entries.len() as u64 + 1,
+            data: log_starts::encode(partition, to),
+        }
+    }
+
     pub(crate) fn forgotten(&mut self, partition: TopicPartition) {
         let known = self.known(partition);
         known.generations.clear();
         known.is_usable = false;
         known.is_forgetting = false;
-        known.deleted = 0;
+        known.log_start = 0;
     }
 }

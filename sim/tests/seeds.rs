@@ -1,6 +1,6 @@
 //! A few hundred seeds in every test run; ten thousand behind the binary.
 
-use floe_sim::{Fate, run, torn};
+use floe_sim::{Fate, Summary, run, torn};
 
 fn hold(fate: Fate, seeds: std::ops::Range<u64>) {
     for seed in seeds {
@@ -44,10 +44,30 @@ fn a_write_torn_at_any_byte_loses_nothing_acknowledged() {
 }
 
 #[test]
+fn a_run_is_long_enough_and_loses_power_during_recovery_too() {
+    for fate in Fate::ALL {
+        for seed in 4_000..4_010 {
+            let summary = run(seed, fate).unwrap();
+            assert!(summary.operations >= Summary::OPERATIONS_MIN, "{summary:?}");
+            assert!(
+                summary.power_losses >= Summary::POWER_LOSSES_MIN,
+                "{summary:?}"
+            );
+            assert!(
+                summary.during_recovery >= Summary::DURING_RECOVERY_MIN,
+                "{summary:?}"
+            );
+        }
+    }
+}
+
+#[test]
 fn a_seed_runs_the_same_way_again() {
-    for seed in [1, 2, 3] {
-        let once = run(seed, Fate::PowerLoss).map_err(|broken| broken.what);
-        let again = run(seed, Fate::PowerLoss).map_err(|broken| broken.what);
-        assert_eq!(once, again);
+    for fate in Fate::ALL {
+        for seed in 10..16 {
+            let [once, again] = [(); 2].map(|()| run(seed, fate));
+            let told = |broken: floe_sim::Broken| (broken.what, broken.notes);
+            assert_eq!(once.map_err(told), again.map_err(told), "{fate:?} {seed}");
+        }
     }
 }

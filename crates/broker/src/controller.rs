@@ -9,7 +9,7 @@ mod machine;
 use floe_cluster::{Applied, Command};
 use tokio::sync::{mpsc, oneshot, watch};
 
-pub(crate) use machine::{CATALOG_GROUP, Machine};
+pub(crate) use machine::{CATALOG_GROUP, Machine, fold};
 
 use crate::Unavailable;
 

@@ -11,6 +11,7 @@ mod fetch;
 pub mod groups;
 pub mod metrics;
 mod node;
+mod offline;
 mod offsets;
 mod partition;
 mod produce;
@@ -30,8 +31,10 @@ pub use fetch::{Fetch, FetchPart, FetchedPart, Isolation};
 pub use floe_cluster::settings::{self as topic_settings, InForce, InvalidSetting, TopicSettings};
 pub use floe_cluster::{
     Catalog, ClusterId, Endpoint, EpochEnd, Leader, Member, Node, Partition, Sealed, Topic,
+    Undecodable,
 };
 pub use groups::Groups;
+pub use offline::log_starts;
 pub use offsets::{FoundOffset, OffsetSpec};
 pub use produce::{Pending, ProduceOptions, Produced, ProducerIdentity};
 pub use settings::{Settings, World};

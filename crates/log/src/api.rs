@@ -111,6 +111,14 @@ pub struct Stream {
     pub entries: Vec<CatalogEntry>,
 }
 
+impl Stream {
+    /// Index of the last entry; 0 without any.
+    pub fn last(&self) -> u64 {
+        let snapshot = self.snapshot.as_ref().map_or(0, |snapshot| snapshot.index);
+        self.entries.last().map_or(snapshot, |entry| entry.index)
+    }
+}
+
 /// Term and vote of a consensus group (`(node, incarnation)` is a voter's id; zeros: nobody).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Vote {

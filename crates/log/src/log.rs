@@ -278,9 +278,12 @@ impl Log {
     }
 
     /// Removes whole segment files that end at or below `offset`, in the background.
+    ///
+    /// Order: the caller has made it durable that nothing below is promised any more. A power cut may undo a deletion or
+    /// leave it half done; whoever checks the disk goes by that fact alone.
     pub fn delete_below(&self, partition: &Arc<PartitionLog>, offset: Offset) {
         let mut state = partition.state.lock();
-        if offset.0 > state.delete_below {
+        if state.is_bound && offset.0 > state.delete_below {
             state.delete_below = offset.0;
             self.engine
                 .jobs

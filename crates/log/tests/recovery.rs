@@ -6,10 +6,12 @@
 
 mod common;
 
+use std::convert::Infallible;
 use std::path::Path;
 
 use common::{Node, batch, open, tp, values};
-use floe_log::Verdict;
+use floe_log::verify::{self, LogStarts};
+use floe_log::{Stream, Verdict};
 use floe_model::{Incarnation, LeaderEpoch, Offset};
 use floe_world::disk::{Disk, Simulated};
 use floe_world::{OpenOptions, Pool};
@@ -335,4 +337,29 @@ fn a_power_cut_at_any_operation_of_a_recovery_changes_nothing() {
         let (node, _) = again(node, &disk, 5);
         assert!(!is_damage(&node), "{operation}");
     }
+}
+
+#[test]
+fn a_power_cut_while_a_checkpoint_is_written_leaves_both_slots_whole() {
+    let is_cut = |ahead: u64| {
+        let disk = Simulated::new(ahead);
+        let node = open(&disk, 16);
+        let held = node.topic(1);
+        node.append(&held, 0, &batch(0..20, 100));
+        node.steps();
+        let cut = disk.operations() + ahead;
+        disk.cut_power_at(cut);
+        node.log.step_checkpoint();
+        if !disk.is_cut() {
+            return false;
+        }
+        drop(node);
+        let disk = disk.after_power_cut();
+        let none = |_: &[Stream]| Ok::<_, Infallible>(LogStarts::new());
+        let report = verify::verify(&disk, Path::new("/data"), none).unwrap();
+        assert!(report.findings.is_empty(), "{ahead}: {:?}", report.findings);
+        true
+    };
+    let cuts = (1..40).take_while(|ahead| is_cut(*ahead)).count();
+    assert!((5..39).contains(&cuts), "{cuts}");
 }

@@ -89,6 +89,8 @@ impl<'a> Work<'a> {
         let descriptor = format::encode_descriptor(leader, members);
         self.receipts
             .push(node.log.open_generation(&log, epoch, start, descriptor));
+        // Known to be durable; a crash may have come before the files went.
+        node.log.delete_below(&log, known.log_start);
         let settings = node.settings_of(topic);
         log.set_roll(Some(settings.segment_bytes), Some(settings.segment_ms));
         let opened = Opened {

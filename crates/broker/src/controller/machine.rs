@@ -21,6 +21,18 @@ const ENTRY_BYTES_MAX: usize = 1 << 20;
 /// Bytes of entries that go into the log at a time: well below its largest group.
 const APPEND_BYTES_MAX: usize = 1 << 20;
 
+/// The catalog that a stored stream leads to.
+pub(crate) fn fold(stream: &Stream) -> Result<Catalog, Undecodable> {
+    let mut catalog = match &stream.snapshot {
+        Some(snapshot) => format::decode_snapshot(&snapshot.data)?,
+        None => Catalog::default(),
+    };
+    for entry in &stream.entries {
+        catalog.apply(entry.index, format::decode(&entry.data)?);
+    }
+    Ok(catalog)
+}
+
 /// See the module.
 pub(crate) struct Machine {
     voter: Box<dyn Consensus>,
@@ -36,10 +48,6 @@ impl Machine {
     /// Takes up what the log kept.
     pub(crate) fn resume(me: Member, stream: &Stream) -> Result<Self, Undecodable> {
         let snapshot = stream.snapshot.as_ref();
-        let catalog = match snapshot {
-            Some(snapshot) => format::decode_snapshot(&snapshot.data)?,
-            None => Catalog::default(),
-        };
         let entries: Vec<_> = stream
             .entries
             .iter()
@@ -56,7 +64,7 @@ impl Machine {
                 .max(snapshot.map_or(0, |snapshot| snapshot.term)),
             voted_for: None,
         };
-        let mut machine = Self {
+        Ok(Self {
             entries: entries.len(),
             entry_bytes: entries.iter().map(|entry| entry.command.len()).sum(),
             last_term: vote.term,
@@ -64,17 +72,12 @@ impl Machine {
                 me,
                 vote,
                 snapshot.map_or(0, |snapshot| snapshot.index),
-                entries.clone(),
+                entries,
             )),
-            catalog,
+            // What was stored was applied in an earlier life; its effects are taken from the catalog, at start.
+            catalog: fold(stream)?,
             node: None,
-        };
-        // What was stored was applied in an earlier life; its effects are taken from the catalog, at start.
-        for entry in &entries {
-            let command = format::decode(&entry.command)?;
-            machine.catalog.apply(entry.index, command);
-        }
-        Ok(machine)
+        })
     }
 
     /// The catalog as of the last entry.

@@ -1,8 +1,13 @@
 //! Topics: names, settings, deletion, retention.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use floe_broker::{CreateTopicError, DeleteTopicError, FetchError, NewTopic, ProduceError};
+use floe_model::Offset;
+use floe_world::OpenOptions;
+use floe_world::disk::Disk as _;
 
 use crate::harness::{Outside, START, batch, timed};
 
@@ -181,6 +186,55 @@ async fn retention_by_size_deletes_whole_segments_and_moves_the_log_start() {
     let node = outside.start().await;
     assert_eq!(node.fetch(at, 60, Duration::ZERO).await.log_start.0, start);
     assert_eq!(node.read(at, start).await.len() as u64, 60 - start);
+}
+
+/// Every segment file with its bytes.
+fn segments(outside: &Outside) -> BTreeMap<PathBuf, Vec<u8>> {
+    let files = outside.disk.files().into_iter();
+    let segments = files.filter(|(path, _)| path.extension().is_some_and(|kind| kind == "seg"));
+    let read = |(path, len): (PathBuf, u64)| {
+        let mut bytes = vec![0; len as usize];
+        let file = outside.disk.open(&path, OpenOptions::default()).ok()?;
+        file.read_at(&mut bytes, 0).ok()?;
+        Some((path, bytes))
+    };
+    segments.filter_map(read).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_below_the_log_start_that_a_crash_has_left_go_at_the_next_start() {
+    let outside = Outside::new();
+    let node = outside.start().await;
+    let at = node
+        .topic_with("t", 1, &[("segment.bytes", "1048576")])
+        .await;
+    let large = "x".repeat(100_000);
+    for _ in 0..30 {
+        node.write(at, &[&large]).await;
+    }
+    let before = segments(&outside);
+    node.0.advance_log_start(at, Offset(25)).await.unwrap();
+    // The files go right behind the answer.
+    while before.keys().all(|path| outside.disk.exists(path)) {
+        tokio::task::yield_now().await;
+    }
+    node.0.stop().await;
+    let gone = |path: &&PathBuf| !outside.disk.exists(path);
+    let gone: Vec<_> = before.keys().filter(gone).collect();
+    for path in &gone {
+        let options = OpenOptions {
+            write: true,
+            create_new: true,
+            ..OpenOptions::default()
+        };
+        let file = outside.disk.open(path, options).unwrap();
+        file.write_at(&before[*path], 0).unwrap();
+    }
+    let node = outside.start().await;
+    while gone.iter().any(|path| outside.disk.exists(path)) {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(node.read(at, 25).await.len(), 5);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -28,7 +28,7 @@ impl Verify {
     pub(super) fn run(self) -> Outcome {
         let progress = ProgressBar::new_spinner().with_message("checking");
         progress.enable_steady_tick(Duration::from_millis(200));
-        let checked = verify::verify(&disk::Real::new(), &self.directory);
+        let checked = verify::verify(&disk::Real::new(), &self.directory, floe_broker::log_starts);
         progress.finish_and_clear();
         let report = checked.map_err(|error| cannot(&self.directory, &error))?;
         let mut out = Output::stdout();

@@ -7,12 +7,22 @@ use floe_world::File;
 
 use super::replay::{Contradiction, State};
 use super::slots::Slot;
-use super::{Check, Finding, JournalReport, VerifyError};
+use super::{Check, Finding, JournalReport, LogStarts, VerifyError};
 use crate::format::identity::Identity;
 use crate::format::record::Records;
 use crate::format::sector::{
     self, Found, GROUP_SECTORS_MAX, GroupHeader, PAYLOAD, SECTOR, STAMP, Seed,
 };
+
+/// What the checkpoints lead to.
+#[derive(Default)]
+pub(super) struct Replayed {
+    /// From the newer slot.
+    pub(super) newest: State,
+    /// From the older slot, and that slot's file, where it leads to the same journal end.
+    older: Option<(PathBuf, State)>,
+    pub(super) report: JournalReport,
+}
 
 /// A whole group.
 struct Group {
@@ -131,12 +141,12 @@ impl Ring {
 }
 
 impl Check<'_> {
-    /// Replays from each slot to the end; gives what the newer one leads to.
+    /// Replays from each slot to the end.
     pub(super) fn journal(
         &mut self,
         identity: &Identity,
         slots: &[Slot],
-    ) -> Result<(State, JournalReport), VerifyError> {
+    ) -> Result<Replayed, VerifyError> {
         let path = self.dir.join("journal");
         let ring = Ring {
             file: self.open(&path)?,
@@ -150,9 +160,13 @@ impl Check<'_> {
         };
         if ring.sectors == 0 {
             self.find(&ring.path, "the identity names a journal of no sectors");
-            return Ok((State::default(), report));
+            return Ok(Replayed {
+                report,
+                ..Replayed::default()
+            });
         }
         let mut newest: Option<State> = None;
+        let mut older = None;
         for slot in slots.iter().rev() {
             let mut found = Vec::new();
             let mut state = State::from_checkpoint(&slot.body, &mut found);
@@ -161,28 +175,22 @@ impl Check<'_> {
                 self.contradictions(&slot.path, found);
             }
             let replayed = self.replay(&ring, slot, &mut state, newest.is_none())?;
-            match &newest {
-                None => {
-                    report = replayed;
-                    newest = Some(state);
-                }
-                Some(newest) => {
-                    report.from = replayed.from;
-                    report.groups = replayed.groups;
-                    report.records = replayed.records;
-                    if replayed.end != report.end {
-                        let what = format!(
-                            "leads to journal end {}, the newer one to {}",
-                            replayed.end, report.end
-                        );
-                        self.find(&slot.path, what);
-                    } else if let Some(what) = newest.differs(&state) {
-                        self.find(
-                            &slot.path,
-                            format!("leads elsewhere than the newer one: {what}"),
-                        );
-                    }
-                }
+            if newest.is_none() {
+                report = replayed;
+                newest = Some(state);
+                continue;
+            }
+            report.from = replayed.from;
+            report.groups = replayed.groups;
+            report.records = replayed.records;
+            if replayed.end == report.end {
+                older = Some((slot.path.clone(), state));
+            } else {
+                let what = format!(
+                    "leads to journal end {}, the newer one to {}",
+                    replayed.end, report.end
+                );
+                self.find(&slot.path, what);
             }
         }
         if newest.is_none() {
@@ -191,7 +199,21 @@ impl Check<'_> {
                 "no checkpoint is whole: nothing says what the node holds",
             );
         }
-        Ok((newest.unwrap_or_default(), report))
+        Ok(Replayed {
+            newest: newest.unwrap_or_default(),
+            older,
+            report,
+        })
+    }
+
+    /// Both slots lead to the same.
+    pub(super) fn compare(&mut self, replayed: &Replayed, log_starts: &LogStarts) {
+        let Some((path, older)) = &replayed.older else {
+            return;
+        };
+        if let Some(what) = replayed.newest.differs(older, log_starts) {
+            self.find(path, format!("leads elsewhere than the newer one: {what}"));
+        }
     }
 
     fn replay(

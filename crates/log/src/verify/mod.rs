@@ -1,7 +1,10 @@
 //! An offline check of a data directory: reads everything, writes nothing, trusts nothing.
 //!
 //! Guarantees: a second reading of the layouts, apart from recovery's, so that the two can contradict each other. Each
-//! finding names its file and, where records are concerned, the offsets. Bytes above an end are counted, not judged.
+//! finding names its file and, where records are concerned, the offsets. Bytes above an end are counted, not judged. Below a
+//! partition's log start nothing need be there any more; what is there is checked. Anything else that is missing is damage.
+//!
+//! What the log starts are, the catalog says: its streams are read here, and the caller, who knows what they mean, tells.
 //!
 //! Deliberately does not repair, delete or lock out a newer release's format: what it does not know it names.
 
@@ -13,6 +16,7 @@ mod slots;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::ops::Range;
@@ -22,9 +26,13 @@ use std::sync::Arc;
 use floe_model::{Incarnation, LeaderEpoch, NodeId, Offset, TopicPartition};
 use floe_world::{Disk, File, OpenOptions};
 
+use crate::Stream;
 use crate::format::identity::Identity;
 use crate::format::{BLOCK, FormatError};
-use replay::State;
+use journal::Replayed;
+
+/// The first offset kept of each partition, as the catalog says; a partition that it does not name keeps all it has.
+pub type LogStarts = BTreeMap<TopicPartition, Offset>;
 
 /// What an offline check found.
 #[derive(Clone, Debug)]
@@ -178,14 +186,19 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Checks the data directory `dir`. Blocks; reads every flushed byte once.
-pub fn verify(disk: &dyn Disk, dir: &Path) -> Result<Report, VerifyError> {
+/// Checks the data directory `dir`; `log_starts` reads the catalog in the streams that are found there, or says why it
+/// cannot. Blocks; reads every flushed byte once.
+pub fn verify<E: fmt::Display>(
+    disk: &dyn Disk,
+    dir: &Path,
+    log_starts: impl FnOnce(&[Stream]) -> Result<LogStarts, E>,
+) -> Result<Report, VerifyError> {
     let check = Check {
         disk,
         dir,
         findings: Vec::new(),
     };
-    check.run()
+    check.run(log_starts)
 }
 
 /// A check under way.
@@ -196,23 +209,33 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    fn run(mut self) -> Result<Report, VerifyError> {
+    fn run<E: fmt::Display>(
+        mut self,
+        log_starts: impl FnOnce(&[Stream]) -> Result<LogStarts, E>,
+    ) -> Result<Report, VerifyError> {
         let _lock = self.lock()?;
         let path = self.dir.join("node.id");
         let identity = self.identity(&path)?;
         let slots = self.slots()?;
-        let (state, journal) = self.journal(&identity, &slots)?;
+        let replayed = self.journal(&identity, &slots)?;
+        let streams = replayed.newest.streams();
+        let log_starts = log_starts(&streams).unwrap_or_else(|error| {
+            let journal = self.dir.join("journal");
+            self.find(&journal, format!("the catalog cannot be read: {error}"));
+            LogStarts::new()
+        });
+        self.compare(&replayed, &log_starts);
         let mut report = Report {
             cluster: identity.cluster,
             node: NodeId(identity.node),
-            journal,
+            journal: replayed.report,
             partitions: Vec::new(),
-            streams: state.streams(),
+            streams: streams.iter().map(|s| (s.group, s.last())).collect(),
             unnamed: Vec::new(),
             dead_bytes: 0,
             findings: Vec::new(),
         };
-        self.partitions(&identity, &state, &mut report)?;
+        self.partitions(&identity, &replayed, &log_starts, &mut report)?;
         report.partitions.sort_by_key(|p| p.partition);
         report.findings = self.findings;
         Ok(report)
@@ -262,11 +285,14 @@ impl Check<'_> {
     fn partitions(
         &mut self,
         identity: &Identity,
-        state: &State,
+        replayed: &Replayed,
+        log_starts: &LogStarts,
         report: &mut Report,
     ) -> Result<(), VerifyError> {
-        for partition in state.partitions() {
-            let checked = self.partition(identity, partition, report)?;
+        for partition in replayed.newest.partitions() {
+            let log_start = log_starts.get(&partition.name);
+            let log_start = log_start.map_or(0, |log_start| log_start.0);
+            let checked = self.partition(identity, partition, log_start, report)?;
             report.partitions.push(checked);
         }
         Ok(())

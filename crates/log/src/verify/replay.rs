@@ -3,11 +3,14 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use bytes::Bytes;
 use floe_model::{Incarnation, LeaderEpoch, PartitionIndex, TopicPartition};
 
+use super::LogStarts;
 use crate::format::batch;
 use crate::format::checkpoint::{Body, GenerationEntry};
 use crate::format::record::{Pointer, Record};
+use crate::{CatalogEntry, Stream, Vote};
 
 /// What a node holds, as told so far.
 #[derive(Clone, Debug, Default)]
@@ -37,13 +40,6 @@ pub(super) struct Generation {
     pub(super) batches: u64,
     /// Runs whose bytes were flushed before these were written to the journal.
     pub(super) pointers: Vec<Pointer>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Stream {
-    vote: (u64, u64, u64),
-    snapshot: u64,
-    last: u64,
 }
 
 /// What a record contradicts.
@@ -79,13 +75,6 @@ impl State {
             state.by_local.insert(entry.local, partition);
         }
         for stream in &body.streams {
-            let snapshot = stream
-                .snapshot
-                .as_ref()
-                .map_or(0, |snapshot| snapshot.index);
-            let vote = stream.vote;
-            let last = stream.entries.last().map_or(snapshot, |entry| entry.index);
-            let vote = (vote.term, vote.node, vote.incarnation);
             let dense = stream
                 .entries
                 .windows(2)
@@ -94,12 +83,7 @@ impl State {
                 let what = format!("entries of catalog {} are not dense", stream.group);
                 found.push(plain(what));
             }
-            let stream_state = Stream {
-                vote,
-                snapshot,
-                last,
-            };
-            state.streams.insert(stream.group, stream_state);
+            state.streams.insert(stream.group, stream.clone());
         }
         state
     }
@@ -108,15 +92,12 @@ impl State {
         self.by_local.values()
     }
 
-    pub(super) fn streams(&self) -> Vec<(u32, u64)> {
-        let streams = self.streams.iter();
-        streams
-            .map(|(group, stream)| (*group, stream.last))
-            .collect()
+    pub(super) fn streams(&self) -> Vec<Stream> {
+        self.streams.values().cloned().collect()
     }
 
     /// Whether both tell the same, `self` being the newer; else where they differ.
-    pub(super) fn differs(&self, other: &Self) -> Option<String> {
+    pub(super) fn differs(&self, other: &Self, log_starts: &LogStarts) -> Option<String> {
         for (local, mine) in &self.by_local {
             let Some(theirs) = other.by_local.get(local) else {
                 return Some(format!("partition {} is missing", mine.name));
@@ -128,12 +109,14 @@ impl State {
                 held.map(|g| (g.epoch, g.start, g.end)).collect()
             };
             let (newer, older) = (ends(mine), ends(theirs));
-            // Retention drops whole generations; the older one may still have them.
+            // Retention drops generations that lie below the log start whole; the older one may still have them.
+            let log_start = log_starts.get(&mine.name).map_or(0, |start| start.0);
+            let mut dropped = older.iter().filter(|held| !newer.contains(held));
             let same = mine.name == theirs.name
                 && mine.fence == theirs.fence
                 && (newer.is_empty() || mine.incarnation == theirs.incarnation)
                 && newer.iter().all(|generation| older.contains(generation))
-                && newer.last() == older.last();
+                && dropped.all(|(_, _, end)| *end <= log_start);
             if !same {
                 return Some(format!(
                     "partition {}: fence {}, incarnation {:x}, generations {:?} against fence {}, incarnation {:x}, generations {:?}",
@@ -152,7 +135,9 @@ impl State {
         }
         for (group, mine) in &self.streams {
             let theirs = other.streams.get(group);
-            if theirs.map(|stream| (stream.vote, stream.last)) != Some((mine.vote, mine.last)) {
+            let theirs = theirs.map(|stream| (stream.vote, stream.last()));
+            let mine = (mine.vote, mine.last());
+            if theirs != Some(mine) {
                 return Some(format!("catalog {group}: {mine:?} against {theirs:?}"));
             }
         }
@@ -180,20 +165,26 @@ impl State {
                 node,
                 incarnation,
             } => {
-                let stream = self.streams.entry(group).or_default();
-                stream.vote = stream.vote.max((term, node, incarnation));
+                let vote = Vote {
+                    term,
+                    node,
+                    incarnation,
+                };
+                let held = &mut self.stream(group).vote;
+                let order = |vote: &Vote| (vote.term, vote.node, vote.incarnation);
+                if order(&vote) > order(held) {
+                    *held = vote;
+                }
                 Ok(())
             }
-            Record::Catalog { group, index, .. } => {
-                let stream = self.streams.entry(group).or_default();
-                if index > stream.last + 1 {
-                    let (last, what) = (stream.last, "comes after");
-                    return Err(plain(format!(
-                        "entry {index} of catalog {group} {what} {last}"
-                    )));
-                }
-                stream.last = index;
-                Ok(())
+            Record::Catalog {
+                group,
+                index,
+                term,
+                data,
+            } => {
+                let data = Bytes::copy_from_slice(data);
+                self.enter(group, CatalogEntry { index, term, data })
             }
             Record::Fence(epoch) => self.at(local).map(|partition| {
                 partition.fence = partition.fence.max(epoch);
@@ -208,6 +199,32 @@ impl State {
             Record::Pointer(pointer) => self.at(local)?.point(pointer),
             Record::Commit { .. } => self.at(local).map(|_| ()),
         }
+    }
+
+    fn stream(&mut self, group: u32) -> &mut Stream {
+        self.streams.entry(group).or_insert_with(|| Stream {
+            group,
+            ..Stream::default()
+        })
+    }
+
+    /// An entry of a catalog: it replaces what is at its place and above, unless the snapshot has it already.
+    fn enter(&mut self, group: u32, entry: CatalogEntry) -> Result<(), Contradiction> {
+        let stream = self.stream(group);
+        let (index, last) = (entry.index, stream.last());
+        if index > last + 1 {
+            let what = format!("entry {index} of catalog {group} comes after {last}");
+            return Err(plain(what));
+        }
+        if stream
+            .snapshot
+            .as_ref()
+            .is_none_or(|snapshot| snapshot.index < index)
+        {
+            stream.entries.retain(|held| held.index < index);
+            stream.entries.push(entry);
+        }
+        Ok(())
     }
 
     fn at(&mut self, local: u32) -> Result<&mut Partition, Contradiction> {

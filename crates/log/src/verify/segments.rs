@@ -1,4 +1,4 @@
-//! Segment files: run after run, from the first offset still here to the synced end of each generation.
+//! Segment files: run after run, from the log start or the first file still here to the synced end of each generation.
 //!
 //! Index files are not judged: they are caches, each hit of which is proved by the run it points at.
 
@@ -29,6 +29,8 @@ struct Walk<'a> {
     file: Arc<dyn File>,
     partition: TopicPartition,
     generation: &'a Generation,
+    /// Offsets that need not be there: known to be lost, or below the log start.
+    absent: &'a [Range<u64>],
     base: u64,
     /// First free block, as far as checkpoint and journal say.
     limit: Option<u32>,
@@ -49,6 +51,7 @@ impl Check<'_> {
         &mut self,
         identity: &Identity,
         partition: &Partition,
+        log_start: u64,
         report: &mut Report,
     ) -> Result<PartitionReport, VerifyError> {
         let name = partition.name;
@@ -58,18 +61,9 @@ impl Check<'_> {
             .join(name.partition.to_string());
         let mut files = self.files(&dir, report)?;
         let mut generations = Vec::new();
-        // Retention takes whole files from the front; how far, the catalog knows.
-        let mut is_front = true;
-        for (at, generation) in partition.generations.iter().enumerate() {
+        for generation in &partition.generations {
             let own = files.remove(&generation.epoch).unwrap_or_default();
-            // The file that appends go to stays, whatever retention takes.
-            let is_open = at + 1 == partition.generations.len();
-            let is_gone =
-                is_open && generation.next_block > 0 && !own.contains_key(&generation.file_base);
-            let is_front_here = is_front && !is_gone;
-            let checked =
-                self.generation(identity, name, generation, own, is_front_here, report)?;
-            is_front &= checked.files == 0;
+            let checked = self.generation(identity, name, generation, own, log_start, report)?;
             generations.push(checked);
         }
         for left in files.into_values() {
@@ -117,7 +111,7 @@ impl Check<'_> {
         partition: TopicPartition,
         generation: &Generation,
         mut files: Files,
-        is_front: bool,
+        log_start: u64,
         report: &mut Report,
     ) -> Result<GenerationReport, VerifyError> {
         // Files above the newest named one were made and never counted on.
@@ -147,20 +141,20 @@ impl Check<'_> {
         checked.files = files.len();
         let bases: Vec<u64> = files.keys().copied().collect();
         let first = bases.first().copied().unwrap_or(generation.synced);
-        let mut next = generation.start;
-        if is_front && first > next {
-            checked.start = Offset(first);
-            next = first;
-        }
+        let mut next = generation.start.max(first.min(log_start));
+        checked.start = Offset(next);
+        let mut absent = generation.lost.clone();
+        absent.push(0..log_start);
         for (at, (base, path)) in files.iter().enumerate() {
             let is_newest = *base == generation.file_base;
             let end = bases.get(at + 1).copied().unwrap_or(generation.synced);
-            next = self.gap(path, partition, generation, next, *base);
+            next = self.gap(path, partition, &absent, next..*base);
             let walk = Walk {
                 path,
                 file: self.open(path)?,
                 partition,
                 generation,
+                absent: &absent,
                 base: *base,
                 limit: is_newest.then_some(generation.next_block),
             };
@@ -171,7 +165,8 @@ impl Check<'_> {
             report.dead_bytes += len.saturating_sub(u64::from(last) * BLOCK as u64);
             next = self.runs(&walk, &live(runs, end), next..end, &stopped, &mut checked);
         }
-        if skip(&generation.lost, next) < generation.synced {
+        next = skip(&absent, next);
+        if next < generation.synced {
             let path = segment_path(self.dir, partition, generation.epoch, generation.file_base);
             self.find_lost(
                 &path,
@@ -180,20 +175,19 @@ impl Check<'_> {
                 next..generation.synced,
             );
         }
-        self.pointers(partition, generation, &checked, &files)?;
+        self.pointers(partition, generation, log_start, &files)?;
         Ok(checked)
     }
 
-    /// The next expected offset once a file begins at `base`.
+    /// The next expected offset once a file begins where `offsets` end; they are due before it.
     fn gap(
         &mut self,
         path: &Path,
         partition: TopicPartition,
-        generation: &Generation,
-        next: u64,
-        base: u64,
+        absent: &[Range<u64>],
+        offsets: Range<u64>,
     ) -> u64 {
-        let next = skip(&generation.lost, next);
+        let (next, base) = (skip(absent, offsets.start), offsets.end);
         if next < base {
             self.find_lost(
                 path,
@@ -242,10 +236,10 @@ impl Check<'_> {
         stopped: &str,
         checked: &mut GenerationReport,
     ) -> u64 {
-        let lost = &walk.generation.lost;
+        let absent = walk.absent;
         let mut next = offsets.start;
         for run in runs {
-            next = skip(lost, next);
+            next = skip(absent, next);
             let (base, end) = (run.header.base, run.end);
             if base > next {
                 let what = format!("block {}: a run at {base} where {next} is due", run.block);
@@ -259,7 +253,7 @@ impl Check<'_> {
             checked.batches += u64::from(run.header.batches);
             next = end.max(next);
         }
-        next = skip(lost, next);
+        next = skip(absent, next);
         if next < offsets.end {
             self.lose(walk, stopped.to_owned(), next..offsets.end, checked);
             next = offsets.end;
@@ -283,7 +277,7 @@ impl Check<'_> {
         &mut self,
         partition: TopicPartition,
         generation: &Generation,
-        checked: &GenerationReport,
+        log_start: u64,
         files: &Files,
     ) -> Result<(), VerifyError> {
         for pointer in &generation.pointers {
@@ -291,7 +285,7 @@ impl Check<'_> {
             let lost = pointer.base..pointer.end;
             let Some(path) = files.get(&pointer.file_base) else {
                 // Deleted since with everything in it, or missing.
-                if pointer.end > checked.start.0 {
+                if pointer.end.min(generation.end) > log_start {
                     self.find_lost(
                         &path,
                         "a file that the journal names is missing",

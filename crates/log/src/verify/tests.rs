@@ -1,6 +1,8 @@
 //! A directory made by hand from the layouts: one partition with a run in a segment, a tail in the checkpoint, and
 //! batches in the journal.
 
+use std::convert::Infallible;
+
 use bytes::Bytes;
 use floe_model::{PartitionIndex, TopicId};
 use floe_world::disk::Simulated;
@@ -171,7 +173,19 @@ fn node() -> Simulated {
 }
 
 fn check(disk: &Simulated) -> Report {
-    verify(disk, Path::new(DIR)).unwrap()
+    check_from(disk, 0)
+}
+
+fn try_check(disk: &Simulated) -> Result<Report, VerifyError> {
+    verify(disk, Path::new(DIR), |_| {
+        Ok::<_, Infallible>(LogStarts::new())
+    })
+}
+
+/// With this log start in the catalog.
+fn check_from(disk: &Simulated, log_start: u64) -> Report {
+    let log_starts = LogStarts::from([(name(), Offset(log_start))]);
+    verify(disk, Path::new(DIR), |_| Ok::<_, Infallible>(log_starts)).unwrap()
 }
 
 #[test]
@@ -299,15 +313,77 @@ fn a_missing_segment_and_one_that_nobody_names_are_told_apart() {
 }
 
 #[test]
+fn a_segment_that_lies_below_the_log_start_whole_is_not_missed() {
+    let disk = node();
+    disk.remove_file(&segment_path()).unwrap();
+    let report = check_from(&disk, 2);
+    let findings = &report.findings;
+    assert_eq!(report.condition(), Condition::Whole, "{findings:?}");
+    let generation = &report.partitions[0].generations[0];
+    assert_eq!((generation.start, generation.files), (Offset(2), 0));
+}
+
+#[test]
+fn a_missing_segment_costs_what_lies_at_or_above_the_log_start() {
+    for log_start in [0, 1] {
+        let disk = node();
+        disk.remove_file(&segment_path()).unwrap();
+        let report = check_from(&disk, log_start);
+        assert_eq!(report.condition(), Condition::Damage);
+        assert_eq!(report.findings[0].offsets, Some(log_start..2));
+    }
+}
+
+#[test]
+fn a_segment_below_the_log_start_that_is_there_is_checked() {
+    let disk = node();
+    disk.flip(&segment_path(), BLOCK as u64 + 150, 1).unwrap();
+    assert_eq!(check_from(&disk, 2).condition(), Condition::Damage);
+}
+
+#[test]
+fn a_catalog_that_cannot_be_read_is_damage() {
+    let disk = node();
+    let report = verify(&disk, Path::new(DIR), |_| Err("entry 3 is no command")).unwrap();
+    assert_eq!(report.condition(), Condition::Damage);
+    let finding = report.findings[0].to_string();
+    assert!(finding.contains("entry 3 is no command"), "{finding}");
+}
+
+#[test]
+fn the_catalog_is_found_as_checkpoint_and_journal_tell_it() {
+    let disk = node();
+    let entry = |index, data| Record::Catalog {
+        group: 1,
+        index,
+        term: 1,
+        data,
+    };
+    group(&disk, 3, &[entry(1, b"a"), entry(2, b"b"), entry(2, b"c")]);
+    let mut found = Vec::new();
+    let report = verify(&disk, Path::new(DIR), |streams| {
+        found = streams.to_vec();
+        Ok::<_, Infallible>(LogStarts::new())
+    });
+    assert_eq!(report.unwrap().streams, [(1, 2)]);
+    let entries: Vec<_> = found[0]
+        .entries
+        .iter()
+        .map(|entry| &entry.data[..])
+        .collect();
+    assert_eq!(entries, [b"a", b"c"]);
+}
+
+#[test]
 fn a_directory_in_use_or_without_identity_is_refused() {
     let disk = node();
     put(&disk, &Path::new(DIR).join("node.lock"), 0, b"");
     let held = disk.lock(&Path::new(DIR).join("node.lock")).unwrap();
-    let refused = verify(&disk, Path::new(DIR)).unwrap_err();
+    let refused = try_check(&disk).unwrap_err();
     assert!(matches!(refused, VerifyError::InUse { .. }));
     drop(held);
     put(&disk, &Path::new(DIR).join("node.id"), 0, &[0; 2 * BLOCK]);
-    let refused = verify(&disk, Path::new(DIR)).unwrap_err();
+    let refused = try_check(&disk).unwrap_err();
     assert!(matches!(refused, VerifyError::NoIdentity { .. }));
 }
 
@@ -321,6 +397,6 @@ fn foreign_bytes_never_panic() {
             let at = (seed * 7919 + step * 104_729) % len.min(&(12 << 10));
             disk.flip(path, at, (seed * 31 + step) as u8 | 1).unwrap();
         }
-        drop(verify(&disk, Path::new(DIR)));
+        drop(try_check(&disk));
     }
 }

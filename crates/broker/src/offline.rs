@@ -1,0 +1,119 @@
+//! What a tool that looks at a stopped node's disk has to know of the catalog.
+
+use std::collections::BTreeMap;
+
+use floe_cluster::Undecodable;
+use floe_log::Stream;
+use floe_model::{Offset, PartitionIndex, TopicPartition};
+
+use crate::controller::{CATALOG_GROUP, fold};
+
+/// The first offset kept of each partition, by the catalog that the log's streams hold. Of a topic whose deletion is not
+/// completed nothing is kept.
+pub fn log_starts(streams: &[Stream]) -> Result<BTreeMap<TopicPartition, Offset>, Undecodable> {
+    let mut starts = BTreeMap::new();
+    let Some(stream) = streams.iter().find(|stream| stream.group == CATALOG_GROUP) else {
+        return Ok(starts);
+    };
+    let catalog = fold(stream)?;
+    for topic in catalog.topics.values() {
+        let each = topic.partitions.iter();
+        starts.extend(each.map(|kept| (topic.address(kept.index), kept.log_start)));
+    }
+    for (topic, tombstone) in catalog.tombstones {
+        let each = (0..tombstone.partitions).map(PartitionIndex);
+        let gone = Offset(u64::MAX);
+        starts.extend(each.map(|partition| (TopicPartition { topic, partition }, gone)));
+    }
+    Ok(starts)
+}
+
+#[cfg(test)]
+mod tests {
+    use floe_cluster::{Command, NewPartition, format};
+    use floe_log::{CatalogEntry, Snapshot};
+    use floe_model::{Boot, Incarnation, NodeId, TopicId, TopicName};
+    use floe_replication::{Leader, Member};
+
+    use super::*;
+
+    const TOPIC: TopicId = TopicId([3; 16]);
+
+    fn create() -> Command {
+        let leader = Leader {
+            node: NodeId(0),
+            incarnation: Incarnation(1),
+            boot: Boot(1),
+        };
+        let members = vec![Member {
+            node: NodeId(0),
+            incarnation: Incarnation(1),
+        }];
+        let partition = NewPartition { leader, members };
+        Command::CreateTopic {
+            name: TopicName::parse("t").unwrap(),
+            id: TOPIC,
+            partitions: vec![partition.clone(), partition],
+            overrides: BTreeMap::new(),
+            internal: false,
+        }
+    }
+
+    fn address(partition: u32) -> TopicPartition {
+        TopicPartition {
+            topic: TOPIC,
+            partition: PartitionIndex(partition),
+        }
+    }
+
+    fn stream(commands: &[Command]) -> Stream {
+        let entries = commands
+            .iter()
+            .zip(1..)
+            .map(|(command, index)| CatalogEntry {
+                index,
+                term: 1,
+                data: format::encode(command),
+            });
+        Stream {
+            group: CATALOG_GROUP,
+            entries: entries.collect(),
+            ..Stream::default()
+        }
+    }
+
+    #[test]
+    fn log_starts_are_those_of_snapshot_and_entries() {
+        let before = fold(&stream(&[create()])).unwrap();
+        let snapshot = Snapshot {
+            index: 1,
+            term: 1,
+            data: format::encode_snapshot(&before),
+        };
+        let advance = Command::AdvanceLogStart(vec![(address(1), Offset(7))]);
+        let mut after = stream(&[create(), advance]);
+        let whole = log_starts(std::slice::from_ref(&after)).unwrap();
+        assert_eq!(
+            whole,
+            [(address(0), Offset(0)), (address(1), Offset(7))].into()
+        );
+        after.snapshot = Some(snapshot);
+        after.entries.remove(0);
+        assert_eq!(log_starts(&[after]).unwrap(), whole);
+    }
+
+    #[test]
+    fn nothing_is_kept_of_a_topic_that_is_being_deleted() {
+        let deleted = stream(&[create(), Command::DeleteTopic(TOPIC)]);
+        let starts = log_starts(&[deleted]).unwrap();
+        assert_eq!(starts.get(&address(1)), Some(&Offset(u64::MAX)));
+    }
+
+    #[test]
+    fn a_catalog_that_cannot_be_read_is_said() {
+        let mut broken = stream(&[create()]);
+        broken.entries[0].data = bytes::Bytes::from_static(b"\xff\xff");
+        assert!(log_starts(&[broken]).is_err());
+        assert!(log_starts(&[]).unwrap().is_empty());
+    }
+}
