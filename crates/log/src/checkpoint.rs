@@ -49,7 +49,9 @@ struct Tail {
 pub(crate) fn step(engine: &Engine, even_if_clean: bool) -> Result<bool, Failure> {
     let mut slots = engine.slots.lock();
     let newest = engine.ring.newest.load(Ordering::Acquire);
-    let is_clean = engine.ring.head.load(Ordering::Acquire) == newest;
+    // Taken before the snapshot: what is kept from here on is for the next one.
+    let has_kept = engine.has_kept.swap(false, Ordering::AcqRel);
+    let is_clean = !has_kept && engine.ring.head.load(Ordering::Acquire) == newest;
     // The older slot holds the ring up; when room is short it is brought up to the newer one.
     let has_room = engine.ring.used() < engine.ring.sectors / 2;
     if !even_if_clean && is_clean && has_room {

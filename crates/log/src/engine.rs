@@ -53,6 +53,8 @@ pub(crate) struct Engine {
     pub(crate) held: crate::run::Held,
     pub(crate) handles: Mutex<crate::files::Handles>,
     pub(crate) is_disk_full: AtomicBool,
+    /// Something was kept that the journal does not have and no checkpoint yet.
+    pub(crate) has_kept: AtomicBool,
     /// Monotonic milliseconds of the last append that was journaled.
     pub(crate) last_append: AtomicU64,
     pub(crate) events: OnceLock<Arc<dyn Events>>,

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use floe_model::{Offset, Timestamp};
@@ -215,6 +216,7 @@ pub(crate) fn keep_producers(
 ) {
     let is_large = snapshot.len() > PRODUCERS_BYTES_MAX;
     partition.state.lock().producers = Some((at, snapshot));
+    engine.has_kept.store(true, Ordering::Release);
     if is_large {
         engine.jobs.push(Job::Producers(Arc::clone(partition)));
     }

@@ -183,6 +183,24 @@ fn a_truncation_holds_after_a_crash_also_of_what_a_segment_has() {
 }
 
 #[test]
+fn producer_state_kept_after_a_checkpoint_is_in_the_next_one_though_nothing_was_appended() {
+    let disk = Simulated::new(7);
+    let node = open(&disk, 7);
+    let held = node.topic(1);
+    node.append(&held, 0, &batch(0..1, 100));
+    node.steps();
+    assert_eq!(node.log.step_checkpoint(), Step::Worked);
+    let snapshot = Bytes::from_static(b"who wrote what");
+    node.log.keep_producers(&held, Offset(1), snapshot.clone());
+    node.log.close().unwrap();
+    drop(node);
+    let node = open(&disk.after_crash(), 8);
+    let held = node.log.partition(tp(1)).unwrap();
+    let kept = node.wait(node.log.producers(&held));
+    assert_eq!(kept, Some((Offset(1), snapshot)));
+}
+
+#[test]
 fn a_forgotten_partition_keeps_its_fence_and_loses_its_files() {
     let disk = Simulated::new(7);
     let node = open(&disk, 7);

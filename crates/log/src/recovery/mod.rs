@@ -246,6 +246,7 @@ fn engine(
         handles: Mutex::default(),
         held: crate::run::Held::default(),
         is_disk_full: AtomicBool::new(false),
+        has_kept: AtomicBool::new(false),
         last_append: AtomicU64::new(0),
         events: OnceLock::new(),
         poison: OnceLock::new(),
