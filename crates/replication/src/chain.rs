@@ -6,6 +6,7 @@
 use floe_model::{LeaderEpoch, Offset};
 
 use crate::Member;
+use crate::rule::{Rule, keeps};
 
 /// A generation whose end is fixed for ever.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +21,21 @@ pub struct Sealed {
     pub lossy: bool,
     /// Who was proven to hold it whole when it was sealed.
     pub holders: Vec<Member>,
+}
+
+impl Sealed {
+    /// Whether `member` may forget its records of this generation: not before `quorum` other holders are counted whose
+    /// incarnations are current. Rule ForgetConditional: to be asked when the catalog applies the command, not before.
+    pub fn may_forget(
+        &self,
+        member: Member,
+        quorum: usize,
+        is_current: impl Fn(&Member) -> bool,
+    ) -> bool {
+        let others = self.holders.iter().filter(|holder| **holder != member);
+        others.filter(|holder| is_current(holder)).count() >= quorum
+            || !keeps(Rule::ForgetConditional)
+    }
 }
 
 /// A partition's generations, oldest first, then the open one.
@@ -73,6 +89,8 @@ impl Chain<'_> {
 
 #[cfg(test)]
 mod tests {
+    use floe_model::{Incarnation, NodeId};
+
     use super::*;
 
     fn sealed(epoch: u32, start: u64, end: u64) -> Sealed {
@@ -83,6 +101,20 @@ mod tests {
             lossy: false,
             holders: Vec::new(),
         }
+    }
+
+    #[test]
+    fn a_holder_forgets_only_when_enough_other_current_holders_remain() {
+        let member = |node| Member {
+            node: NodeId(node),
+            incarnation: Incarnation(1),
+        };
+        let mut sealed = sealed(1, 10, 20);
+        sealed.holders = [1, 2, 3].map(member).to_vec();
+        assert!(sealed.may_forget(member(1), 2, |_| true));
+        assert!(sealed.may_forget(member(9), 3, |_| true));
+        assert!(!sealed.may_forget(member(1), 3, |_| true));
+        assert!(!sealed.may_forget(member(1), 2, |holder| *holder != member(3)));
     }
 
     #[test]

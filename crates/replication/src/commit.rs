@@ -54,8 +54,9 @@ impl Commit {
         let Some(place) = self.ends.iter().position(|(known, _)| *known == member) else {
             return Reported::Stranger;
         };
+        // Ends are monotone per incarnation and epoch; whoever asks has put the reports in order.
         if end < self.ends[place].1 {
-            self.ends.remove(place);
+            self.exclude(member);
             return Reported::Damaged;
         }
         self.ends[place].1 = end;
@@ -65,6 +66,11 @@ impl Commit {
         }
         self.committed = reached;
         Reported::Advanced(reached)
+    }
+
+    /// The member's copy counts no more: another life of it is there, or it is damaged.
+    pub fn exclude(&mut self, member: Member) {
+        self.ends.retain(|(known, _)| *known != member);
     }
 
     /// The largest offset below which at least q members hold everything.

@@ -1,19 +1,63 @@
 //! How the copies of one partition agree; pure: events in, commands out.
 //!
-//! Guarantees: an offset is committed only when a quorum of the generation's members holds it durably
-//! ([`Commit`]); a generation ends once, at an end no acknowledged record lies above ([`Seal`]); leadership belongs
-//! to one boot of one incarnation of one node ([`Leader::is`]). Knows no disk, network or clock: whoever drives it
-//! reports what became durable and carries out what it commands. One copy is the same code with n = 1.
+//! A partition's log is a chain of *generations*. One generation is written under one epoch by one leader, a boot of a member,
+//! and held by a fixed set of members, lives of nodes. It is *open* until it is *sealed* at an end that never changes; the next
+//! one begins there. Whatever may fail changes who writes by that one way, and no other.
+//!
+//! ```text
+//!                       ┌───────── Replica, one a node ─────────┐
+//!  producer ─► append ─►│ Leading: Links, Commit, Gate, Lease   │──Send──► Replica: place, take, flush ──Answer──► Leading
+//!                       │ Held: one a generation                │                         q durable: Committed
+//!                       │ fence, Copying                        │◄─Fence── Seal, at a controller ──Open──► catalog
+//!                       └───────────────────────────────────────┘──Fenced─►   asks, waits, repairs
+//! ```
+//!
+//! | machine | takes | gives |
+//! |---|---|---|
+//! | [`Replica`] | [`replica::Event`]: what the catalog said, what the log flushed, what peers sent, time | [`replica::Command`]: to the log, to peers, to the node |
+//! | [`Seal`] | [`seal::Event`]: fences answered, copies made, time over | [`seal::Command`]: fence, copy, open |
+//! | [`Commit`] | durable ends | the commit offset |
+//! | [`Chain`], [`Sealed`], [`backfill`] | nothing: they answer | epochs and ends, who may forget, what to copy next |
+//!
+//! A record's way: the leader appends it to its log ([`replica::Event::Appended`]) and has each follower sent what it lacks, one
+//! window at a time, in a *session*; a follower takes what follows its own end, once; both report ends that are flushed; the
+//! q-th largest is the commit offset, and only then is the producer answered. A generation's way out: every member is fenced behind
+//! what it has accepted; n-q+1 answers fix the end, the largest of them; what q live members lack of it is copied; one
+//! conditional command of the catalog seals it and opens the next; a replica that holds more cuts it then, and not before.
+//!
+//! Guarantees: an acknowledged record is durable on q members and below every later seal (P1); offsets are dense, never reused or
+//! changed (P2); one boot writes in an epoch, and a deposed one acknowledges nothing above the seal (P3). They rest on fences and
+//! ends of generations, never on a clock or a fresh view of the catalog; only a lease rests on clocks, within a stated drift.
+//! Knows no disk, network or clock: whoever drives it carries out commands and hands in time. Records are known by their
+//! end and checksum; bytes stay with the driver. One copy is the same code with n = 1.
+//!
+//! Each rule has a name ([`rule`]); the line that keeps it says so, and what can be an assertion is one. Below acks=all an offset
+//! that was answered may be given again after a seal; readers never see past the commit offset in any mode. What `durability=replicated`
+//! would need (LossyModeIsSeen) is not here.
 
+pub mod backfill;
 mod chain;
 mod commit;
-mod seal;
+mod held;
+mod leading;
+mod lease;
+pub mod message;
+pub mod replica;
+mod rule;
+pub mod seal;
+
+#[cfg(test)]
+mod harness;
 
 pub use chain::{Chain, EpochEnd, Sealed};
 pub use commit::{Commit, Reported};
-pub use seal::{Command, Event, Opening, Seal, TooFew};
+pub use lease::Terms;
+pub use replica::Replica;
+pub use seal::{Opening, Seal, TooFew};
 
 use floe_model::{Boot, Incarnation, NodeId};
+
+use rule::{Rule, keeps};
 
 /// One life of one node's copy of a partition: what a generation's replica set is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -47,7 +91,7 @@ impl Leader {
     /// Whether that process may write: `LeaderDoesNotResume`. A process with another boot never appends in a generation
     /// it led before; it asks for a seal.
     pub fn is(self, member: Member, boot: Boot) -> bool {
-        self.member() == member && self.boot == boot
+        self.member() == member && (self.boot == boot || !keeps(Rule::LeaderDoesNotResume))
     }
 }
 

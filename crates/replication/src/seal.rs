@@ -1,16 +1,21 @@
 //! Seal and open: how one generation ends and the next begins, the only way a leader or a replica set changes.
 //!
 //! ```text
-//! new ──Fence(all)──► asking ──n-q+1 witnesses──► repairing ──q members of the next set hold e──► Open
+//! begin ──Fence(all)──► asking ──n-q+1 witnesses──► waiting ──all, or Waited──► repairing ──q members hold e──► Open
 //! ```
 //!
 //! Guarantees: the end is the largest among at least n-q+1 witnesses (at least one), so no acknowledged record lies above it;
-//! nothing opens before q live copies hold the generation up to that end (`RepairReachesQuorum`), nor with fewer
-//! members than q (`NeverBelowQ`); answers after the decision add holders and change nothing else.
+//! nothing opens before q live copies hold the generation up to that end, nor with fewer members than q; answers after the
+//! decision add holders and change nothing else. What survives is therefore the loss of any q-1 of the copies that are named.
+//!
+//! Whoever runs one may stop after any step: the fences stay in force, and another one, begun anew, ends the same generation. That
+//! only one of them opens the next is the catalog's condition: the epoch is still open, the holders' incarnations still hold, and so
+//! do those of the new members (a generation that names q lives that are over could never be sealed).
 
-use floe_model::Offset;
+use floe_model::{LeaderEpoch, Offset};
 
 use crate::Member;
+use crate::rule::{Rule, keeps};
 
 /// One generation on its way to be sealed.
 #[derive(Clone, Debug)]
@@ -18,9 +23,12 @@ pub struct Seal {
     quorum: usize,
     members: Vec<Member>,
     next: Vec<Member>,
+    leases: Vec<(LeaderEpoch, Member)>,
     witnesses: Vec<(Member, Offset)>,
+    is_waiting: bool,
     decided: Option<Decided>,
     opened: bool,
+    tries: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -40,6 +48,10 @@ pub enum Event {
     /// An operator, or a set of one whose only copy was damaged, gives up what may be missing: this copy, under its
     /// new incarnation, decides the end. Recorded for ever.
     LossAccepted(Member, Offset),
+    /// The time that [`Command::Wait`] asked for is over.
+    Waited,
+    /// Nothing has come for so long that messages may be lost.
+    TimedOut,
 }
 
 /// What to do.
@@ -47,6 +59,9 @@ pub enum Event {
 pub enum Command {
     /// Journal a fence behind everything accepted, flush, answer.
     Fence(Member),
+    /// Enough have answered: wait a moment for the others (50 ms, or the time in which 99 of 100 peers answer if that is
+    /// shorter), then say [`Event::Waited`]. One more whole copy is worth it.
+    Wait,
     /// Bring the generation on `to` up to `end` from one that holds it.
     Copy {
         /// Who has it.
@@ -69,6 +84,23 @@ pub struct Opening {
     pub lossy: bool,
     /// Who is proven to hold the old generation whole.
     pub holders: Vec<Member>,
+    /// Leases that may still hold: of the old generation and of those before (rule LeaseGatesAllEarlier).
+    pub leases: Vec<(LeaderEpoch, Member)>,
+}
+
+impl Opening {
+    /// Who should lead the next generation of `next`: a proven holder, so that producer state and table are there at the end;
+    /// `wished` if it is one, or if nobody is. A newcomer leads only when none is left, or by request.
+    pub fn successor(&self, next: &[Member], wished: Option<Member>) -> Option<Member> {
+        let is_proven = |member: &&Member| self.holders.contains(member);
+        let wished = wished.filter(|member| next.contains(member));
+        let mut proven = next.iter().filter(is_proven);
+        wished
+            .filter(|member| is_proven(&member))
+            .or_else(|| proven.next().copied())
+            .or(wished)
+            .or_else(|| next.first().copied())
+    }
 }
 
 /// `NeverBelowQ`: the next replica set is smaller than the quorum.
@@ -99,11 +131,22 @@ impl Seal {
             quorum,
             members,
             next,
+            leases: Vec::new(),
             witnesses: Vec::new(),
+            is_waiting: false,
             decided: None,
             opened: false,
+            tries: 0,
         };
         Ok((seal, fences))
+    }
+
+    /// Leases that may hold, of this generation and of earlier ones, with the member that led. One is proven ended when that
+    /// member confirms the fence.
+    #[must_use]
+    pub fn with_leases(mut self, leases: Vec<(LeaderEpoch, Member)>) -> Self {
+        self.leases = leases;
+        self
     }
 
     /// Takes an event in, gives what to do next.
@@ -112,24 +155,46 @@ impl Seal {
             Event::Fenced(member, end) => self.fenced(member, end),
             Event::Holds(member, end) => self.holds(member, end),
             Event::LossAccepted(member, end) => self.loss_accepted(member, end),
+            Event::Waited if self.is_waiting && self.decided.is_none() => self.decide(false),
+            Event::Waited => Vec::new(),
+            Event::TimedOut => self.again(),
         }
+    }
+
+    /// Asks again who has not answered, or has the missing copies made from the next holder.
+    fn again(&mut self) -> Vec<Command> {
+        self.tries += 1;
+        if self.opened {
+            return Vec::new();
+        }
+        if self.decided.is_some() {
+            return self.repair();
+        }
+        let is_missing =
+            |member: &&Member| self.witnesses.iter().all(|(known, _)| known != *member);
+        let missing = self.members.iter().filter(is_missing);
+        missing.copied().map(Command::Fence).collect()
     }
 
     fn fenced(&mut self, member: Member, end: Offset) -> Vec<Command> {
         let known = self.witnesses.iter().any(|(witness, _)| *witness == member);
+        // Rule WipedIsNoWitness: only members count, under the incarnation that the generation names.
         if !self.members.contains(&member) || known {
             return Vec::new();
         }
         self.witnesses.push((member, end));
+        self.leases.retain(|(_, leader)| *leader != member);
         if self.decided.is_some() {
             return self.holds(member, end);
         }
         let needed = (self.members.len() + 1).saturating_sub(self.quorum).max(1);
-        if self.witnesses.len() < needed {
+        if self.witnesses.len() == self.members.len() {
+            return self.decide(false);
+        }
+        if self.witnesses.len() < needed || std::mem::replace(&mut self.is_waiting, true) {
             return Vec::new();
         }
-        let end = self.witnesses.iter().map(|(_, end)| *end).max();
-        self.decide(end.expect("there is at least one witness"), false)
+        vec![Command::Wait]
     }
 
     fn loss_accepted(&mut self, member: Member, end: Offset) -> Vec<Command> {
@@ -137,45 +202,51 @@ impl Seal {
             return Vec::new();
         }
         self.witnesses.push((member, end));
-        self.decide(end, true)
+        self.decide(true)
     }
 
-    fn decide(&mut self, end: Offset, lossy: bool) -> Vec<Command> {
-        let holders = self
-            .witnesses
-            .iter()
-            .filter(|(_, held)| *held >= end)
-            .map(|(member, _)| *member)
-            .collect();
+    /// Rule LargestEnd. With `lossy` the last witness decides alone.
+    fn decide(&mut self, lossy: bool) -> Vec<Command> {
+        let ends = self.witnesses.iter().map(|(_, end)| *end);
+        let end = if lossy {
+            self.witnesses.last().map(|(_, end)| *end)
+        } else if keeps(Rule::LargestEnd) {
+            ends.max()
+        } else {
+            ends.min()
+        };
+        let end = end.expect("there is at least one witness");
+        let holders = self.witnesses.iter().filter(|(_, held)| *held >= end);
         self.decided = Some(Decided {
             end,
             lossy,
-            holders,
+            holders: holders.map(|(member, _)| *member).collect(),
         });
         let opening = self.open();
         if !opening.is_empty() {
             return opening;
         }
-        self.repair(end)
+        self.repair()
     }
 
     /// Copies to members, old or new, that lack the tail, until q can hold it.
-    fn repair(&self, end: Offset) -> Vec<Command> {
-        let holders = self.holders();
-        let Some(from) = holders.first().copied() else {
+    fn repair(&self) -> Vec<Command> {
+        let Some(decided) = &self.decided else {
             return Vec::new();
         };
+        let holders = &decided.holders;
+        if holders.is_empty() {
+            return Vec::new();
+        }
+        let from = holders[self.tries % holders.len()];
         let mut targets: Vec<Member> = Vec::new();
-        for member in self
-            .witnesses
-            .iter()
-            .map(|(witness, _)| witness)
-            .chain(&self.next)
-        {
+        let witnesses = self.witnesses.iter().map(|(witness, _)| witness);
+        for member in witnesses.chain(&self.next) {
             if !holders.contains(member) && !targets.contains(member) {
                 targets.push(*member);
             }
         }
+        let end = decided.end;
         targets
             .into_iter()
             .map(|to| Command::Copy { from, to, end })
@@ -183,7 +254,9 @@ impl Seal {
     }
 
     fn holds(&mut self, member: Member, up_to: Offset) -> Vec<Command> {
-        let Some(decided) = &mut self.decided else {
+        // Live nodes of the old set or the new one, under the incarnation that was asked (rule WipedIsNoFollower).
+        let is_ours = self.members.contains(&member) || self.next.contains(&member);
+        let Some(decided) = self.decided.as_mut().filter(|_| is_ours) else {
             return Vec::new();
         };
         if up_to >= decided.end && !decided.holders.contains(&member) {
@@ -192,11 +265,18 @@ impl Seal {
         self.open()
     }
 
+    /// Rule RepairReachesQuorum: not before q members hold the generation whole. ("Whole": from its start; holding only what
+    /// lies above a known commit offset is not counted.)
     fn open(&mut self) -> Vec<Command> {
         let Some(decided) = &self.decided else {
             return Vec::new();
         };
-        if self.opened || decided.holders.len() < self.quorum {
+        let needed = if keeps(Rule::RepairReachesQuorum) {
+            self.quorum
+        } else {
+            1
+        };
+        if self.opened || decided.holders.len() < needed {
             return Vec::new();
         }
         self.opened = true;
@@ -204,13 +284,8 @@ impl Seal {
             end: decided.end,
             lossy: decided.lossy,
             holders: decided.holders.clone(),
+            leases: self.leases.clone(),
         })]
-    }
-
-    fn holders(&self) -> &[Member] {
-        self.decided
-            .as_ref()
-            .map_or(&[], |decided| &decided.holders)
     }
 }
 
@@ -242,16 +317,21 @@ mod tests {
             .iter()
             .map(|command| match command {
                 Command::Fence(member) => format!("fence {}", name(*member)),
+                Command::Wait => "wait".to_owned(),
                 Command::Copy { from, to, end } => {
                     format!("copy {} to {} up to {end}", name(*from), name(*to))
                 }
                 Command::Open(opening) => {
                     let holders: Vec<_> = opening.holders.iter().copied().map(name).collect();
                     let lossy = if opening.lossy { " lossy" } else { "" };
+                    let leases = opening.leases.iter();
+                    let leases = leases
+                        .map(|(epoch, leader)| format!(" lease {epoch} of {}", name(*leader)));
                     format!(
-                        "open at {}{lossy} held by {}",
+                        "open at {}{lossy} held by {}{}",
                         opening.end,
-                        holders.join(" ")
+                        holders.join(" "),
+                        leases.collect::<Vec<_>>().concat()
                     )
                 }
             })
@@ -263,7 +343,8 @@ mod tests {
         }
     }
 
-    /// First line: `<members> | <next members> | <q> -> <commands>`; then `fenced|holds|loss <member> <end> -> <commands>`.
+    /// First line: `<members> | <next members> | <q> [| <epoch> <leader>, ..] -> <commands>`, the last being leases; then
+    /// `fenced|holds|loss <member> <end> -> <commands>` or `waited|late -> <commands>`.
     fn check(scenario: &str) {
         let mut lines = scenario
             .lines()
@@ -272,16 +353,27 @@ mod tests {
         let (sets, expected) = lines.next().unwrap().split_once(" -> ").unwrap();
         let sets: Vec<_> = sets.split('|').map(str::trim).collect();
         let quorum = sets[2].parse().unwrap();
-        let (mut seal, commands) = Seal::begin(members(sets[0]), members(sets[1]), quorum).unwrap();
+        let leases = sets.get(3).map(|leases| {
+            let leases = leases.split(", ").map(|lease| {
+                let (epoch, leader) = lease.split_once(' ').unwrap();
+                (LeaderEpoch(epoch.parse().unwrap()), member(leader))
+            });
+            leases.collect()
+        });
+        let (seal, commands) = Seal::begin(members(sets[0]), members(sets[1]), quorum).unwrap();
+        let mut seal = seal.with_leases(leases.unwrap_or_default());
         assert_eq!(show(&commands), expected);
         for line in lines {
             let (event, expected) = line.split_once(" -> ").unwrap();
             let words: Vec<_> = event.split_whitespace().collect();
-            let (who, end) = (member(words[1]), Offset(words[2].parse().unwrap()));
+            let who = || member(words[1]);
+            let end = || Offset(words[2].parse().unwrap());
             let event = match words[0] {
-                "fenced" => Event::Fenced(who, end),
-                "holds" => Event::Holds(who, end),
-                _ => Event::LossAccepted(who, end),
+                "fenced" => Event::Fenced(who(), end()),
+                "holds" => Event::Holds(who(), end()),
+                "waited" => Event::Waited,
+                "late" => Event::TimedOut,
+                _ => Event::LossAccepted(who(), end()),
             };
             assert_eq!(show(&seal.step(event)), expected, "at: {line}");
         }
@@ -302,8 +394,21 @@ mod tests {
         check(
             "1 2 3 | 1 2 3 | 2 -> fence 1, fence 2, fence 3
              fenced 2 40 -> nothing
-             fenced 3 50 -> copy 3 to 2 up to 50, copy 3 to 1 up to 50
-             fenced 1 60 -> open at 50 held by 3 1",
+             fenced 3 50 -> wait
+             waited -> copy 3 to 2 up to 50, copy 3 to 1 up to 50
+             fenced 1 60 -> open at 50 held by 3 1
+             waited -> nothing",
+        );
+    }
+
+    #[test]
+    fn whoever_answers_while_the_seal_waits_counts() {
+        check(
+            "1 2 3 | 1 2 3 | 2 -> fence 1, fence 2, fence 3
+             fenced 2 50 -> nothing
+             fenced 3 50 -> wait
+             fenced 1 60 -> copy 1 to 2 up to 60, copy 1 to 3 up to 60
+             holds 3 60 -> open at 60 held by 1 3",
         );
     }
 
@@ -312,10 +417,58 @@ mod tests {
         check(
             "1 2 3 | 2 3 4 | 2 -> fence 1, fence 2, fence 3
              fenced 2 40 -> nothing
-             fenced 3 50 -> copy 3 to 2 up to 50, copy 3 to 4 up to 50
+             fenced 3 50 -> wait
+             waited -> copy 3 to 2 up to 50, copy 3 to 4 up to 50
              holds 4 49 -> nothing
+             holds 5 50 -> nothing
              holds 4 50 -> open at 50 held by 3 4",
         );
+    }
+
+    #[test]
+    fn what_is_lost_is_asked_for_again_and_from_another_holder() {
+        check(
+            "1 2 3 4 5 | 1 2 3 4 5 | 3 -> fence 1, fence 2, fence 3, fence 4, fence 5
+             fenced 1 50 -> nothing
+             late -> fence 2, fence 3, fence 4, fence 5
+             fenced 2 50 -> nothing
+             fenced 4 40 -> wait
+             waited -> copy 2 to 4 up to 50, copy 2 to 3 up to 50, copy 2 to 5 up to 50
+             late -> copy 1 to 4 up to 50, copy 1 to 3 up to 50, copy 1 to 5 up to 50
+             holds 5 50 -> open at 50 held by 1 2 5
+             late -> nothing",
+        );
+    }
+
+    #[test]
+    fn a_lease_stays_on_the_list_until_its_leader_confirms_the_fence() {
+        check(
+            "1 2 3 | 1 2 3 | 2 | 4 1, 6 2 -> fence 1, fence 2, fence 3
+             fenced 2 50 -> nothing
+             fenced 3 50 -> wait
+             waited -> open at 50 held by 2 3 lease 4 of 1",
+        );
+    }
+
+    #[test]
+    fn a_proven_holder_leads_next_unless_there_is_none() {
+        let opening = |holders| Opening {
+            end: Offset(9),
+            lossy: false,
+            holders: members(holders),
+            leases: Vec::new(),
+        };
+        let next = members("1 2 3");
+        let successor = |holders, wished: Option<&str>| {
+            let chosen = opening(holders).successor(&next, wished.map(member));
+            chosen.map(name).unwrap()
+        };
+        assert_eq!(successor("2 3", None), "2");
+        assert_eq!(successor("2 3", Some("3")), "3");
+        assert_eq!(successor("2 3", Some("1")), "2");
+        assert_eq!(successor("2 3", Some("4")), "2");
+        assert_eq!(successor("4 5", Some("3")), "3");
+        assert_eq!(successor("4 5", None), "1");
     }
 
     #[test]

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use floe_cluster::{Command, Effect, TRANSITIONS_PER_ENTRY_MAX, Transition};
 use floe_log::{PartitionLog, Receipt, Recovered};
 use floe_model::{Incarnation, LeaderEpoch, NodeId, Offset, TopicPartition};
-use floe_replication::{Command as Ask, Event, Leader, Member, Opening, Seal, quorum};
+use floe_replication::seal::{Command as Ask, Event};
+use floe_replication::{Leader, Member, Opening, Seal, quorum};
 
 use super::{CATALOG, commit, failed};
 use crate::StartError;
@@ -207,6 +208,7 @@ async fn decide(node: &Node, turn: Turn) -> Result<Transition, StartError> {
             end,
             lossy,
             holders,
+            ..
         }),
     ] = &commands[..]
     else {
