@@ -228,10 +228,18 @@ impl Leading {
         self.show(now, out);
     }
 
-    /// The catalog says that the generation ends at `end`: q copies of what lies below are proven, so it is committed
-    /// (a late acknowledgement below the end is harmless), unless an earlier lease may hold.
-    pub(crate) fn sealed(&mut self, end: Offset, now: Duration, out: &mut Vec<Command>) {
-        if end > self.shown && self.gate.is_open(now) {
+    /// The catalog says that the generation ends at `end`. Unless it says that something may be lost, q copies of what lies below
+    /// are proven, so it is committed (a late acknowledgement below the end is harmless), if no earlier lease may hold.
+    pub(crate) fn sealed(
+        &mut self,
+        end: Offset,
+        lossy: bool,
+        now: Duration,
+        out: &mut Vec<Command>,
+    ) {
+        // Invariant: no acknowledgement covers an offset at or above the sealed end.
+        assert!(lossy || self.shown <= end, "acknowledged above a seal");
+        if !lossy && end > self.shown && self.gate.is_open(now) {
             self.shown = end;
             out.push(Command::Committed {
                 epoch: self.epoch,

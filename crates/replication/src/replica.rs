@@ -202,6 +202,11 @@ impl Replica {
         self.leading = Some(Leading::new(opened, self.me, end, self.settings, now));
     }
 
+    /// Nothing of generations below this is taken or granted: by fence, by the catalog, or because a successor is held.
+    fn floor(&self) -> LeaderEpoch {
+        self.fence.max(self.known).max(self.newest())
+    }
+
     /// The newest generation held.
     fn newest(&self) -> LeaderEpoch {
         let newest = self.held.last_key_value();
@@ -236,14 +241,9 @@ impl Replica {
     ) {
         self.known = self.known.max(epoch.next());
         self.wish.take_if(|wish| wish.epoch() <= epoch);
-        if let Some(leading) = self.leading.take_if(|leading| leading.epoch() == epoch) {
-            // Invariant: no acknowledgement covers an offset at or above the sealed end.
-            assert!(
-                lossy || leading.committed() <= end,
-                "acknowledged above a seal"
-            );
-            let mut leading = leading;
-            leading.sealed(end, now, out);
+        let led = self.leading.take_if(|leading| leading.epoch() == epoch);
+        if let Some(mut leading) = led {
+            leading.sealed(end, lossy, now, out);
         }
         // What was ordered so that it could be sealed is of no more use; a member that lacks it copies it as sealed.
         self.copying

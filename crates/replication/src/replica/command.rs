@@ -75,7 +75,7 @@ pub enum Command {
     },
     /// Peer: to a holder.
     Pull(Pull),
-    /// Peer: read from `base` on, at most up to `end`, and send it as a [`Piece`].
+    /// Peer: read from `base` on, at most up to `end`, and send it as a [`Piece`](crate::message::Piece).
     Give(Pull),
     /// Peer: to a member.
     AskLease(Renew),
@@ -110,7 +110,7 @@ pub enum Command {
     },
 }
 
-/// Send what the log holds from `base` on to a follower: at most `bytes_max` bytes (0: no batch), as one [`Append`].
+/// Send what the log holds from `base` on to a follower: at most `bytes_max` bytes (0: no batch), as one [`Append`](crate::message::Append).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Send {
     /// This member.

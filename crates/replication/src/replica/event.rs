@@ -26,7 +26,7 @@ pub enum Event {
         /// Index of the catalog's entry: a restart may hand in again what was done already.
         index: u64,
     },
-    /// The record of a [`Command::Forget`] is on stable storage; no flush of what it dropped will be reported any more.
+    /// The record of a [`Command::Forget`](super::Command::Forget) is on stable storage; no flush of what it dropped will be reported any more.
     ForgetFlushed(LeaderEpoch),
     /// Offsets below this are deleted.
     LogStartAdvanced(Offset),
@@ -58,7 +58,7 @@ pub enum Event {
         /// The batch.
         batch: Batch,
     },
-    /// How far a [`Command::Send`] came.
+    /// How far a [`Command::Send`](super::Command::Send) came.
     Sent(Sent),
     /// A follower answered.
     Answered(Answer),
@@ -88,7 +88,7 @@ pub struct Recovered {
     pub end: Offset,
     /// Of the last batch, if there is one.
     pub last: Option<Checksum>,
-    /// As [`Command::Open`] said it.
+    /// As [`Command::Open`](super::Command::Open) said it.
     pub since: u64,
 }
 

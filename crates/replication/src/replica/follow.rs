@@ -86,12 +86,11 @@ impl Replica {
     }
 
     fn refuses(&self, append: &Append) -> Option<Refusal> {
-        let floor = self.fence.max(self.known).max(self.newest());
         // Rule WipedIsNoFollower: what is meant for another life of this node is not for this one.
         if append.to != self.me {
             return Some(Refusal::Stranger);
         }
-        // Of generations that are over, known by fence, by the catalog or by a successor's append, nothing is taken.
+        let floor = self.floor();
         if append.epoch < floor {
             return Some(Refusal::Fenced(floor));
         }
@@ -160,8 +159,7 @@ impl Replica {
     /// A grant is given by an unfenced member under the life that the generation names, at once: it promises nothing about
     /// records.
     pub(super) fn lease_asked(&self, renew: Renew, out: &mut Vec<Command>) {
-        let is_open = renew.epoch >= self.fence && renew.epoch >= self.known;
-        if renew.to == self.me && is_open {
+        if renew.to == self.me && renew.epoch >= self.floor() {
             out.push(Command::GrantLease(renew));
         }
     }

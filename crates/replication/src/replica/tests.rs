@@ -573,3 +573,16 @@ fn one_copy_is_the_same_code() {
     case.tell(Event::FenceFlushed(1), "fenced at 110");
     case.tell(sealed(110), "ended 5");
 }
+
+#[test]
+fn a_seal_that_may_have_lost_something_answers_nobody() {
+    let mut case = Case::leading(opened(5, 100, "1"));
+    case.append(110);
+    case.append(120);
+    let lossy = Event::Sealed {
+        epoch: LeaderEpoch(5),
+        end: Offset(110),
+        lossy: true,
+    };
+    case.tell(lossy, "ended 5; truncate 5 to 110");
+}
