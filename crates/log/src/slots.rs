@@ -93,7 +93,10 @@ pub(crate) fn read(file: &dyn File, path: &Path) -> Result<Slot, Failure> {
 
 impl Slots {
     /// Opens both files; a missing one is made and counts as bad.
+    ///
+    /// Durable: a slot that a life renamed and did not live to flush is made so before anything is concluded from it.
     pub(crate) fn open(disk: &dyn Disk, dir: &Path) -> Result<Self, Failure> {
+        disk.sync_dir(dir).map_err(Engine::failed("flush", dir))?;
         let paths = [slot_path(dir, 0), slot_path(dir, 1)];
         let open = |path: &PathBuf| {
             let there = disk.exists(path);
@@ -217,4 +220,54 @@ fn put(file: &dyn File, path: &Path, header: &SlotHeader, body: &[u8]) -> Result
     header.encode(&mut piece);
     let written = file.write_at(&piece[..SLOT_HEADER], 0);
     written.map_err(Engine::failed("write and flush", path))
+}
+
+#[cfg(test)]
+mod tests {
+    use floe_world::disk::Simulated;
+
+    use super::*;
+
+    const DIR: &str = "/node";
+
+    fn header(seq: u64) -> SlotHeader {
+        SlotHeader {
+            seq,
+            body_crc: crate::format::crc(&[&[]]),
+            ..SlotHeader::default()
+        }
+    }
+
+    fn seq(slots: &Slots, slot: usize) -> u64 {
+        match slots.read(slot) {
+            Ok(Slot::Good(header, _)) => header.seq,
+            _ => panic!("slot {slot} is bad"),
+        }
+    }
+
+    #[test]
+    fn a_slot_that_an_earlier_life_renamed_and_did_not_flush_is_durable_once_it_was_opened() {
+        for seed in 0..40 {
+            let disk = Simulated::new(seed);
+            let dir = Path::new(DIR);
+            disk.create_dir_all(dir).unwrap();
+            disk.sync_dir(Path::new("/")).unwrap();
+            let mut slots = Slots::open(&disk, dir).unwrap();
+            slots.write(&disk, dir, header(0), &[]).unwrap();
+            slots.write(&disk, dir, header(0), &[]).unwrap();
+            let older = 1 - slots.newest;
+            let fresh = dir.join("fresh");
+            let file = disk.open(&fresh, options(true)).unwrap();
+            put(&*file, &fresh, &header(3), &[]).unwrap();
+            disk.rename(&fresh, &slot_path(dir, older)).unwrap();
+            drop(slots);
+
+            let disk = disk.after_crash();
+            let found = Slots::open(&disk, dir).unwrap();
+            assert_eq!(seq(&found, older), 3);
+            disk.cut_power();
+            let found = Slots::open(&disk.after_power_cut(), dir).unwrap();
+            assert_eq!(seq(&found, older), 3, "{seed}");
+        }
+    }
 }
