@@ -58,6 +58,8 @@ pub(crate) struct SegmentFile {
     pub(crate) epoch: LeaderEpoch,
     pub(crate) base: u64,
     pub(crate) path: PathBuf,
+    /// Made by this process, so that nothing lies in it but what this process has written.
+    is_of_this_life: bool,
     handle: Mutex<Option<Arc<dyn File>>>,
     pub(crate) index: Mutex<Index>,
 }
@@ -72,13 +74,28 @@ pub(crate) struct Index {
 }
 
 impl SegmentFile {
-    pub(crate) fn new(directory: &Path, epoch: LeaderEpoch, base: u64, index: Index) -> Self {
+    /// One that an earlier life has left.
+    fn found(directory: &Path, epoch: LeaderEpoch, base: u64, index: Index) -> Self {
         Self {
             epoch,
             base,
             path: directory.join(format!("{}-{base}.seg", epoch.0)),
+            is_of_this_life: false,
             handle: Mutex::new(None),
             index: Mutex::new(index),
+        }
+    }
+
+    /// One that is to be made.
+    fn new(directory: &Path, epoch: LeaderEpoch, base: u64) -> Self {
+        let index = Index {
+            entries: Vec::new(),
+            from_block: 1,
+            to_block: Some(1),
+        };
+        Self {
+            is_of_this_life: true,
+            ..Self::found(directory, epoch, base, index)
         }
     }
 
@@ -163,9 +180,9 @@ impl Table {
                     from_block: to_block.unwrap_or(u32::MAX),
                     to_block,
                 };
-                self.files
-                    .entry((epoch, base))
-                    .or_insert_with(|| Arc::new(SegmentFile::new(&directory, epoch, base, index)));
+                self.files.entry((epoch, base)).or_insert_with(|| {
+                    Arc::new(SegmentFile::found(&directory, epoch, base, index))
+                });
             }
         }
         self.is_loaded = true;
@@ -238,50 +255,17 @@ impl Files {
         wanted: &Wanted<'_>,
         place: FilePlace,
     ) -> Result<(), Failure> {
-        let known = self
-            .dirty
-            .iter()
-            .position(|file| (file.epoch, file.base) == (wanted.epoch, place.base));
-        let mut table = wanted.table.lock();
-        let in_table = table.files.get(&(wanted.epoch, place.base)).cloned();
-        if known.is_none() {
-            // Only dead bytes are above the offset that is written next: of appends that were never acknowledged.
-            let is_dead = place.base > wanted.base;
-            let name = format!("{}-{}.seg", wanted.epoch.0, place.base);
-            let path = engine.partition_dir(wanted.partition).join(name);
-            // Or it has been deleted: all in it lay below the log start. What is left over gets a file of its own.
-            if is_dead || !engine.disk.exists(&path) {
-                return Ok(());
-            }
-            drop(table);
-            let directory = engine.partition_dir(wanted.partition);
-            remove_left_over(engine, wanted, &directory, true)?;
-            table = wanted.table.lock();
-        }
-        let (file, is_dirty) = match known {
-            Some(at) => (self.dirty.swap_remove(at), true),
-            None => (
-                in_table.unwrap_or_else(|| {
-                    let index = Index {
-                        entries: Vec::new(),
-                        from_block: place.next_block,
-                        to_block: Some(place.next_block),
-                    };
-                    let directory = engine.partition_dir(wanted.partition);
-                    Arc::new(SegmentFile::new(
-                        &directory,
-                        wanted.epoch,
-                        place.base,
-                        index,
-                    ))
-                }),
-                false,
-            ),
+        // Rule NoRewriteInPlace, from one life to the next: behind what an earlier life is known to have written there may lie
+        // whole runs that were never acknowledged, and a later run of the file is the one that counts. What is left over of an
+        // earlier life gets a file of its own; everything at or above its base in the older file is dead.
+        let key = (wanted.epoch, place.base);
+        let own = wanted.table.lock().files.get(&key).cloned();
+        let Some(file) = own.filter(|file| file.is_of_this_life && place.base <= wanted.base)
+        else {
+            return Ok(());
         };
-        table
-            .files
-            .insert((file.epoch, file.base), Arc::clone(&file));
-        drop(table);
+        let dirty = self.dirty.iter().position(|held| Arc::ptr_eq(held, &file));
+        let is_dirty = dirty.map(|at| self.dirty.swap_remove(at)).is_some();
         let len = file.handle(engine)?.len();
         let allocated = len.map_err(Engine::failed("measure", &file.path))?;
         self.open = Some(OpenFile {
@@ -298,18 +282,8 @@ impl Files {
         let directory = engine.partition_dir(wanted.partition);
         let made = engine.disk.create_dir_all(&directory);
         made.map_err(Engine::failed("make", &directory))?;
-        let index = Index {
-            entries: Vec::new(),
-            from_block: 1,
-            to_block: Some(1),
-        };
-        let file = Arc::new(SegmentFile::new(
-            &directory,
-            wanted.epoch,
-            wanted.base,
-            index,
-        ));
-        remove_left_over(engine, wanted, &directory, false)?;
+        let file = Arc::new(SegmentFile::new(&directory, wanted.epoch, wanted.base));
+        remove_left_over(engine, wanted, &directory)?;
         let options = OpenOptions {
             write: true,
             create_new: true,
@@ -400,22 +374,15 @@ impl OpenFile {
 }
 
 /// Files above the newest one that is named, or at and above the offset that is written next, hold only what was never
-/// acknowledged. Once a later file is named they would be taken for a part of the generation. `reopens`: the named one
-/// stays, runs go behind the dead ones in it.
-fn remove_left_over(
-    engine: &Engine,
-    wanted: &Wanted<'_>,
-    directory: &Path,
-    reopens: bool,
-) -> Result<(), Failure> {
+/// acknowledged. Once a later file is named they would be taken for a part of the generation.
+fn remove_left_over(engine: &Engine, wanted: &Wanted<'_>, directory: &Path) -> Result<(), Failure> {
     let names = engine.disk.list(directory);
     for name in names.map_err(Engine::failed("list", directory))? {
         let Some((epoch, base)) = parse_name(&name) else {
             continue;
         };
         let is_above = wanted.place.is_some_and(|place| base > place.base);
-        let is_in_use = wanted.place.is_some_and(|place| base == place.base) && base <= wanted.base;
-        if epoch != wanted.epoch || !(is_above || base >= wanted.base) || (is_in_use && reopens) {
+        if epoch != wanted.epoch || !(is_above || base >= wanted.base) {
             continue;
         }
         wanted.table.lock().files.remove(&(epoch, base));

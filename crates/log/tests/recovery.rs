@@ -11,7 +11,7 @@ use std::path::Path;
 
 use common::{Node, batch, open, tp, values};
 use floe_log::verify::{self, LogStarts};
-use floe_log::{Stream, Verdict};
+use floe_log::{Step, Stream, Verdict};
 use floe_model::{Incarnation, LeaderEpoch, Offset};
 use floe_world::disk::{Disk, Simulated};
 use floe_world::{OpenOptions, Pool};
@@ -372,4 +372,41 @@ fn a_power_cut_while_a_checkpoint_is_written_leaves_both_slots_whole() {
         let cuts = (1..40).take_while(|ahead| is_cut(*ahead, seed)).count();
         assert!((1..39).contains(&cuts), "{cuts}");
     }
+}
+
+#[test]
+fn a_run_that_was_never_acknowledged_stays_dead_when_a_later_life_writes_on_and_rolls() {
+    let disk = Simulated::new(17);
+    let node = open(&disk, 17);
+    let held = node.topic(1);
+    node.append(&held, 0, &batch(0..1, 150_000));
+    node.steps();
+    // Two runs that no pointer names, the second one with an offset that the next life gives to another record.
+    node.append(&held, 0, &batch(1..2, 150_000));
+    node.append(&held, 0, &batch(2..3, 150_000));
+    while node.log.step_segments() == Step::Worked {}
+    assert_eq!(held.durable_end(), Offset(1));
+
+    let (node, disk) = again(node, &disk, 18);
+    let held = node.log.partition(tp(1)).unwrap();
+    assert_eq!(held.end(), Offset(1));
+    held.set_roll(Some(400 << 10), None);
+    node.append(&held, 0, &batch(1..3, 70_000));
+    node.steps();
+    node.append(&held, 0, &batch(3..4, 150_000));
+    node.steps();
+    assert_eq!(held.durable_end(), Offset(4));
+
+    let (node, disk) = again(node, &disk, 19);
+    let held = node.log.partition(tp(1)).unwrap();
+    let acknowledged = [
+        values(0..1, 150_000),
+        values(1..3, 70_000),
+        values(3..4, 150_000),
+    ];
+    assert_eq!(node.values(&held, 0), acknowledged.concat());
+    drop(node);
+    let none = |_: &[Stream]| Ok::<_, Infallible>(LogStarts::new());
+    let report = verify::verify(&disk.after_crash(), Path::new("/data"), none).unwrap();
+    assert!(report.findings.is_empty(), "{:?}", report.findings);
 }
