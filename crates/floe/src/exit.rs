@@ -33,10 +33,12 @@ pub enum Code {
     Damaged = 15,
     /// A write or flush failed; nothing was acknowledged after it.
     DiskFailed = 16,
+    /// A signal ended it before its work was done.
+    Interrupted = 130,
 }
 
 /// All codes with what they say, for the reference page.
-pub const CODES: [(Code, &str); 13] = [
+pub const CODES: [(Code, &str); 14] = [
     (
         Code::Done,
         "done; also a node told to stop by SIGINT or SIGTERM, and a reader whose output was closed (`floe consume t | head`)",
@@ -79,6 +81,10 @@ pub const CODES: [(Code, &str); 13] = [
     (
         Code::DiskFailed,
         "a write or flush failed; nothing was acknowledged after it, and a restart comes back from what the disk holds",
+    ),
+    (
+        Code::Interrupted,
+        "a signal ended it before its work was done (`floe produce`); the message says what is acknowledged",
     ),
 ];
 

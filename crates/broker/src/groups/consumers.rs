@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use floe_cluster::{Catalog, Topic};
-use floe_groups::assigned::{self, Caller, Delivery, DeliveryToken, OnNewGroup, Registration};
+use floe_groups::assigned::{
+    self, Caller, Delivery, DeliveryToken, OnNewGroup, Registration, Used,
+};
 use floe_groups::{ConnectionId, GroupId, NewPosition, Refusal};
 use floe_model::{Offset, TopicPartition};
 
@@ -72,13 +74,13 @@ impl Groups {
             .await
     }
 
-    /// Ends a consumer; what it got last is committed first if `commit`.
-    pub async fn goodbye(&self, caller: &Caller, commit: bool) -> Result<(), Error> {
+    /// Ends a consumer; what it has used of what it got last is committed first.
+    pub async fn goodbye(&self, caller: &Caller, used: &Used) -> Result<(), Error> {
         let inner = &self.0;
         let place = inner.directory.lock().find(caller)?;
         let begin = |machine: &mut assigned::Group, now| {
             let delivery = machine.begin_commit(now, &place.consumer)?;
-            Ok(delivery.filter(|_| commit))
+            Ok(delivery.and_then(|delivery| delivery.used(used)))
         };
         inner.commit_delivery(&place, begin).await?;
         inner.leave(&place);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use floe_broker::groups::{Polled, Registered};
-use floe_groups::assigned::{DeliveryToken, OnNewGroup, Received};
+use floe_groups::assigned::{DeliveryToken, OnNewGroup, Received, Used};
 use floe_groups::{ConnectionId, Refusal};
 use floe_model::{Offset, PartitionIndex, TopicPartition};
 
@@ -63,7 +63,7 @@ async fn the_next_poll_commits_and_a_restart_reads_on_exactly_there() {
     assert_eq!(node.committed("g", at), Some(2));
     node.0
         .groups()
-        .goodbye(&stateless("c"), true)
+        .goodbye(&stateless("c"), &Used::All)
         .await
         .unwrap();
     assert_eq!(refused(node.poll("c").await), Refusal::NotRegistered);
@@ -227,7 +227,7 @@ async fn partitions_are_shared_and_taken_over_when_a_consumer_goes() {
     let waiting = node.waiting_poll("b");
     node.0
         .groups()
-        .goodbye(&stateless("a"), false)
+        .goodbye(&stateless("a"), &Used::Nothing)
         .await
         .unwrap();
     let mut taken_over = shown(&waiting.await.unwrap().unwrap());
@@ -395,7 +395,14 @@ async fn every_record_arrives_through_any_coming_and_going() {
                 let leaving = node
                     .0
                     .groups()
-                    .goodbye(&stateless(consumer), below(2) == 0)
+                    .goodbye(
+                        &stateless(consumer),
+                        &if below(2) == 0 {
+                            Used::All
+                        } else {
+                            Used::Nothing
+                        },
+                    )
                     .await;
                 assert!(matches!(leaving, Ok(()) | Err(_)));
             }
@@ -435,7 +442,12 @@ async fn every_record_arrives_through_any_coming_and_going() {
 
 async fn drain(node: &Node, seen: &mut BTreeMap<String, u64>) {
     for consumer in ["b", "c"] {
-        drop(node.0.groups().goodbye(&stateless(consumer), true).await);
+        drop(
+            node.0
+                .groups()
+                .goodbye(&stateless(consumer), &Used::All)
+                .await,
+        );
     }
     node.register("g", "a", &["t"], OnNewGroup::Earliest)
         .await

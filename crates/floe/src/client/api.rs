@@ -1,5 +1,7 @@
 //! The node's HTTP resources as the commands use them. All paths and field names stand here and nowhere else.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use hyper::{Method, StatusCode};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -144,9 +146,16 @@ impl Client {
         Ok((answer.status != StatusCode::NO_CONTENT).then_some(answer.body))
     }
 
-    /// Leaves the group; what was given last counts as read if `is_read`.
-    pub async fn goodbye(&mut self, member: &Member<'_>, is_read: bool) -> Outcome {
-        let path = format!("/v1/consumer/goodbye?{}&commit={is_read}", member.query());
+    /// Leaves the group. Of what was given last, what lies below these offsets, by partition, counts as read.
+    pub async fn goodbye(&mut self, member: &Member<'_>, read: &BTreeMap<u64, u64>) -> Outcome {
+        let mut path = format!("/v1/consumer/goodbye?{}", member.query());
+        if read.is_empty() {
+            path.push_str("&commit=false");
+        }
+        for (partition, end) in read {
+            path.push_str("&used=");
+            path.push_str(&segment(&format!("{}:{partition}:{end}", member.topic)));
+        }
         let answer = self.send(&ask(Method::POST, &path, None)).await?;
         match answer.status {
             // Gone already is gone.

@@ -18,8 +18,9 @@ use print::{Form, Printer};
 pub struct Consume {
     /// The topic.
     topic: String,
-    /// Where to begin: earliest, latest, an offset, or a time such as 2026-01-31T12:00:00Z or @1700000000000 (ms). A
-    /// group that has positions goes on from them.
+    /// Where to begin: earliest, latest, an offset, or a time such as 2026-01-31T12:00:00Z or @1700000000000 (ms): the
+    /// first record with that timestamp (of its producing, unless its producer said otherwise) or a later one. A group
+    /// that has positions goes on from them.
     #[arg(long, value_name = "WHERE", default_value = "earliest", value_parser = reader::From::parse)]
     from: reader::From,
     /// Read as a member of this group.
@@ -28,7 +29,7 @@ pub struct Consume {
     /// Only this partition.
     #[arg(long, value_name = "N", conflicts_with = "group")]
     partition: Option<u64>,
-    /// End after so many records.
+    /// End after so many records. A group goes on after the last one written.
     #[arg(long, value_name = "N")]
     max: Option<u64>,
     /// Wait for new records instead of ending where the topic ends now.

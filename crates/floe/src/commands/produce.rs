@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 
 use super::{Node, on_runtime};
 use crate::client::Client;
-use crate::exit::{Failure, Outcome};
+use crate::exit::{Code, Failure, Outcome};
 use crate::output::{Output, grouped};
 use floe_world::{Clock as _, clock};
 use frame::{Framed, Framer, Keys};
@@ -28,7 +28,8 @@ const LINGER: Duration = Duration::from_millis(5);
 /// `floe produce`.
 #[derive(Debug, Args)]
 pub struct Produce {
-    /// The topic; made on first use if the node allows it.
+    /// The topic; made on first use if the node allows it. Blank lines of the input are no records, and a line's end (also
+    /// `\r\n`) is no part of one.
     topic: String,
     /// Take each record's key from this field of its JSON object.
     #[arg(long, value_name = "FIELD", conflicts_with_all = ["key", "key_separator"])]
@@ -67,10 +68,16 @@ impl Produce {
             topic: &self.topic,
             framer: Framer::new(keys),
             progress: progress(),
+            has_sent: false,
             acknowledged: 0,
             acknowledged_lines: 0,
         };
-        let outcome = work.pump(incoming).await;
+        let outcome = tokio::select! {
+            outcome = work.pump(incoming) => outcome,
+            _ = tokio::signal::ctrl_c() => {
+                Err(Failure::new(Code::Interrupted, "stopped by a signal"))
+            }
+        };
         work.progress.finish_and_clear();
         outcome.map_err(|failure| work.explain(&failure))?;
         let took = clock::System.monotonic().saturating_sub(started);
@@ -104,6 +111,7 @@ struct Work<'a> {
     topic: &'a str,
     framer: Framer,
     progress: ProgressBar,
+    has_sent: bool,
     acknowledged: u64,
     acknowledged_lines: u64,
 }
@@ -146,6 +154,7 @@ impl Work<'_> {
         else {
             return Ok(());
         };
+        self.has_sent = true;
         self.client.produce(self.topic, &query, kind, body).await?;
         self.acknowledged += records;
         self.acknowledged_lines = lines;
@@ -154,6 +163,10 @@ impl Work<'_> {
     }
 
     fn explain(&self, failure: &Failure) -> Failure {
+        if !self.has_sent {
+            let message = format!("{failure}\nNothing was sent to topic {}", self.topic);
+            return Failure::new(failure.code, message);
+        }
         Failure::new(
             failure.code,
             format!(

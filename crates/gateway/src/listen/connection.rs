@@ -3,6 +3,7 @@
 use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use socket2::SockRef;
 use tokio::net::TcpStream;
@@ -26,21 +27,44 @@ pub struct Connection {
     pub(crate) stream: Weak<TcpStream>,
 }
 
+/// Longest wait for an answer to a caller that has gone to be given up or out.
+const SETTLING: Duration = Duration::from_secs(2);
+/// Pause between two looks at it.
+const LOOK: Duration = Duration::from_millis(1);
+
 impl Connection {
+    /// Waits, where the caller has sent its end while an answer is on its way, until that is out or given up: before,
+    /// it cannot be told whether the caller had all of it first.
+    pub(crate) async fn settled(&self) {
+        let is_under_way = || {
+            let stream = self.stream.upgrade();
+            self.activity.is_answering() && stream.is_some_and(|stream| has_ended(&stream))
+        };
+        let settling = async {
+            while is_under_way() {
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        // Not settled in time is not arrived.
+        drop(tokio::time::timeout(SETTLING, settling).await);
+    }
+
     /// Whether what was sent last may not have arrived: the connection failed, was reset, an answer was given up, or
     /// the caller hung up before all of it was sent. Asks the socket itself, so a reset or an end counts from the
     /// moment the kernel knows of it.
     pub fn is_broken(&self) -> bool {
         if let Some(stream) = self.stream.upgrade() {
-            let socket = SockRef::from(&*stream);
-            let mut byte = [MaybeUninit::uninit()];
-            let has_failed = !matches!(socket.take_error(), Ok(None));
-            if has_failed
-                || (self.activity.is_answering() && matches!(socket.peek(&mut byte), Ok(0)))
-            {
+            let has_failed = !matches!(SockRef::from(&*stream).take_error(), Ok(None));
+            if has_failed || (self.activity.is_answering() && has_ended(&stream)) {
                 self.activity.set_broken();
             }
         }
         self.activity.is_broken()
     }
+}
+
+/// Whether the caller has sent its end, and nothing before it that is not taken yet.
+pub(super) fn has_ended(stream: &TcpStream) -> bool {
+    let mut byte = [MaybeUninit::uninit()];
+    matches!(SockRef::from(stream).peek(&mut byte), Ok(0))
 }

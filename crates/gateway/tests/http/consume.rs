@@ -79,6 +79,44 @@ async fn a_consumer_registers_polls_commits_and_says_goodbye() {
 }
 
 #[tokio::test]
+async fn a_goodbye_commits_what_was_used_and_the_next_consumer_goes_on_there() {
+    let node = filled().await;
+    let mine = "group=g&topic=t&onNewGroup=startFromEarliest";
+    // At its start, inside, at its end, and past it: never more than what was given.
+    for (used, left) in [(0, 3), (2, 1), (3, 0), (9, 0)] {
+        poll(&node, "consumerId=c").await;
+        node.post(
+            &format!("/v1/consumer/goodbye?consumerId=c&used=t:0:{used}"),
+            &[],
+            "",
+        )
+        .await
+        .expect(200);
+        register(&node, &format!("consumerId=c&{mine}"))
+            .await
+            .expect(200);
+        let given: usize = spans(&poll(&node, "consumerId=c").await)
+            .iter()
+            .map(|(_, count)| count)
+            .sum();
+        assert_eq!(given, left, "used up to {used}");
+        node.post("/v1/consumer/goodbye?consumerId=c&commit=false", &[], "")
+            .await
+            .expect(200);
+        register(&node, &format!("consumerId=c&{mine}"))
+            .await
+            .expect(200);
+    }
+    for wrong in ["t:0", "t:x:1", "nope:0:1", "t:0:-1"] {
+        let path = format!("/v1/consumer/goodbye?consumerId=c&used={wrong}");
+        let refused = node.post(&path, &[], "").await.expect(400);
+        assert_eq!(refused.problem(), "invalid-parameter", "{wrong}");
+    }
+    let both = "/v1/consumer/goodbye?consumerId=c&commit=false&used=t:0:1";
+    node.post(both, &[], "").await.expect(400);
+}
+
+#[tokio::test]
 async fn wrong_registrations_are_refused_by_name() {
     let node = Node::start().await;
     for (query, kind) in [

@@ -27,6 +27,33 @@ pub struct Delivery {
     pub ranges: Vec<Range>,
 }
 
+/// How much of what a consumer was given last it has used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Used {
+    /// All of it.
+    All,
+    /// None of it.
+    Nothing,
+    /// What is below these offsets; nothing of partitions that are not named.
+    UpTo(Vec<(TopicPartition, Offset)>),
+}
+
+impl Delivery {
+    /// The part of it that was used.
+    pub fn used(mut self, used: &Used) -> Option<Self> {
+        match used {
+            Used::All => {}
+            Used::Nothing => self.ranges.clear(),
+            Used::UpTo(ends) => self.ranges.retain_mut(|range| {
+                let end = ends.iter().find(|(named, _)| *named == range.partition);
+                range.end = end.map_or(range.start, |(_, end)| range.end.min(*end));
+                range.end > range.start
+            }),
+        }
+        (!self.ranges.is_empty()).then_some(self)
+    }
+}
+
 /// What the group knows of a consumer.
 #[derive(Clone, Debug)]
 pub struct Member {

@@ -28,7 +28,7 @@ use floe_model::{TopicName, TopicPartition};
 
 use crate::{ConnectionId, ConsumerId, Refusal, Settings};
 
-pub use member::{Delivery, Member, Range};
+pub use member::{Delivery, Member, Range, Used};
 pub use poll::{Plan, Reading};
 pub use requests::{Caller, DeliveryToken, OnNewGroup, Received, Registration};
 

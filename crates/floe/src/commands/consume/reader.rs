@@ -11,7 +11,7 @@ use super::print::{Printer, Record};
 use super::{Consume, unreadable};
 use crate::client::Client;
 use crate::client::api::{Batch, items, number};
-use crate::exit::{Failure, Outcome};
+use crate::exit::{Code, Failure, Outcome};
 
 /// Partitions long-polled at once; more of them take turns.
 const AHEAD_MAX: usize = 64;
@@ -106,11 +106,15 @@ pub(super) async fn read(command: &Consume, printer: &mut Printer) -> Outcome {
         })
         .collect();
     if waiting.is_empty() {
-        return Err(Failure::failed(format!(
-            "topic {} has no partition {}",
-            command.topic,
-            command.partition.unwrap_or_default()
-        )));
+        return Err(Failure::new(
+            Code::Refused,
+            format!(
+                "topic {} has no partition {}; `floe topic describe {}` lists them",
+                command.topic,
+                command.partition.unwrap_or_default(),
+                command.topic
+            ),
+        ));
     }
     if command.follow {
         return follow(command, printer, waiting).await;

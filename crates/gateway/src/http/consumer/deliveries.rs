@@ -77,6 +77,18 @@ impl Deliveries {
         &self.parts[self.hasher.hash_one(consumer) as usize % PARTS]
     }
 
+    /// Waits until it can be told whether the consumer's last answer has arrived.
+    async fn settle(&self, consumer: &ConsumerId) {
+        let connection = {
+            let last = self.part(consumer).lock();
+            let last = last.by_consumer.get(consumer);
+            last.and_then(|(_, connection)| connection.upgrade())
+        };
+        if let Some(connection) = connection {
+            connection.settled().await;
+        }
+    }
+
     /// Runs a poll of a consumer over a connection. The last answer is taken back first if it was lost.
     ///
     /// Each step of `work` is done under the lock of the consumer's part: a poll that hands records out and one that
@@ -91,6 +103,7 @@ impl Deliveries {
         let Caller::Id(consumer) = caller else {
             return work.await;
         };
+        self.settle(consumer).await;
         let mut work = pin!(work);
         let mut has_begun = false;
         poll_fn(|cx| {
@@ -113,8 +126,9 @@ impl Deliveries {
     }
 
     /// A chunk whose answer was lost is not one the consumer has had.
-    pub(super) fn take_back(&self, groups: &Groups, caller: &Caller) {
+    pub(super) async fn take_back(&self, groups: &Groups, caller: &Caller) {
         if let Caller::Id(consumer) = caller {
+            self.settle(consumer).await;
             self.part(consumer).lock().take_back(consumer, groups);
         }
     }

@@ -23,6 +23,7 @@ use crate::listen::Connection;
 pub(crate) use deliveries::Deliveries;
 pub(crate) use end::{commit, goodbye};
 pub(crate) use poll::poll;
+pub(in crate::http) use register::SESSION_MAX;
 pub(crate) use register::register;
 
 const KNOWN: &[Known] = &[
@@ -34,6 +35,7 @@ const KNOWN: &[Known] = &[
     ("wait", &[]),
     ("received", &[]),
     ("commit", &[]),
+    ("used", &[]),
 ];
 
 fn parse(raw: Option<&str>) -> Result<Query, Problem> {

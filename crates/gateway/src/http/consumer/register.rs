@@ -14,17 +14,15 @@ use floe_model::TopicName;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::super::body::{self, Bounds};
+use super::super::body::{self, Bounds, DOCUMENT_BYTES_MAX};
 use super::super::problem::{Problem, shown};
 use super::super::query::{Query, duration};
 use super::super::{Answered, State, node};
 use super::{bound, parse};
 use crate::listen::Connection;
 
-/// Largest registration.
-const BODY_BYTES_MAX: usize = 64 * 1024;
 /// Longest session time-out.
-const SESSION_MAX: Duration = Duration::from_hours(24);
+pub(in crate::http) const SESSION_MAX: Duration = Duration::from_hours(24);
 
 /// See the file's head.
 pub(crate) async fn register(
@@ -38,7 +36,7 @@ pub(crate) async fn register(
     let registration = if query.text("consumerId")?.is_some() || !query.texts("topic")?.is_empty() {
         from_query(&query)?
     } else {
-        let bounds = Bounds::new(BODY_BYTES_MAX, &api.gate.limits, api.bodies.clone());
+        let bounds = Bounds::new(DOCUMENT_BYTES_MAX, &api.gate.limits, api.bodies.clone());
         let body = body::read_any(&headers, body, &bounds).await?;
         if body.is_empty() {
             return Err(missing());
