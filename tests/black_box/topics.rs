@@ -214,3 +214,27 @@ fn a_setting_that_is_not_honoured_is_refused_by_name() {
     );
     assert_eq!(error, code::NONE, "{words}");
 }
+
+#[test]
+fn a_topic_without_settings_of_its_own_has_those_of_the_node() {
+    let node = Node::start_with(&[
+        ("log.segment.bytes", "1MiB"),
+        ("log.retention.hours", "5"),
+        ("log.retention.bytes", "7000000"),
+        ("message.max.bytes", "200000"),
+    ]);
+    node.kafka().create_topic("plain", 1);
+    let settings = &http::get(&node.discovery_address(), "/v1/topic/plain").json()["settings"];
+    for (name, value) in [
+        ("segment.bytes", "1048576"),
+        ("retention.ms", "18000000"),
+        ("retention.bytes", "7000000"),
+        ("max.message.bytes", "200000"),
+    ] {
+        let shown = &settings[name];
+        let shown = shown
+            .as_str()
+            .map_or_else(|| shown.to_string(), str::to_owned);
+        assert_eq!(shown, value, "{name}");
+    }
+}

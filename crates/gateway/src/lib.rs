@@ -1,5 +1,6 @@
 //! The doors: Kafka, HTTP, metrics; they translate and never decide.
 
+pub mod fixed;
 pub mod http;
 pub mod kafka;
 pub mod listen;

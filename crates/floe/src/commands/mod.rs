@@ -1,5 +1,6 @@
 //! The commands, one file each: what it is called, what it does, what it prints.
 
+mod completions;
 pub mod config;
 pub mod consume;
 pub mod dev;
@@ -45,6 +46,8 @@ enum Command {
     Verify(verify::Verify),
     /// Show every setting with its value and where it came from.
     Config(config::Config),
+    /// Print a script that lets a shell complete commands and flags.
+    Completions(completions::Completions),
     /// Print docs/commands.md.
     #[command(hide = true)]
     Reference(reference::Reference),
@@ -61,6 +64,7 @@ impl Cli {
             Command::Group(command) => command.run(),
             Command::Verify(command) => command.run(),
             Command::Config(command) => command.run(),
+            Command::Completions(command) => command.run(),
             Command::Reference(command) => command.run(),
         }
     }

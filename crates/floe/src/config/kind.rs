@@ -6,6 +6,8 @@ use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
+use super::listeners::{self, Advertised};
+
 /// What may be written for a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -33,6 +35,8 @@ pub enum Kind {
     Directory,
     /// Loopback addresses.
     Addresses,
+    /// What callers are told about where to call.
+    Listeners,
     /// The id of a cluster, or `any`.
     Cluster,
     /// A filter of log lines: a level, or `target=level` pairs.
@@ -52,6 +56,8 @@ pub enum Value {
     Directory(PathBuf),
     /// Of addresses.
     Addresses(Vec<IpAddr>),
+    /// Of advertised listeners.
+    Listeners(Advertised),
 }
 
 /// A value as it was written, before it is checked.
@@ -120,6 +126,10 @@ impl Kind {
                 _ => Err(self.mismatch(written)),
             },
             Self::Addresses => self.addresses(written),
+            Self::Listeners => {
+                let words = words(written).ok_or_else(|| self.mismatch(written))?;
+                Advertised::parse(&words).map(Value::Listeners)
+            }
             Self::Cluster => match written {
                 Written::Text(text) | Written::Bare(text)
                     if text == ANY_CLUSTER || cluster_id(text).is_some() =>
@@ -148,11 +158,7 @@ impl Kind {
     }
 
     fn addresses(self, written: &Written) -> Result<Value, Refusal> {
-        let words: Vec<&str> = match written {
-            Written::List(list) => list.iter().map(String::as_str).collect(),
-            Written::Text(text) | Written::Bare(text) => text.split(',').map(str::trim).collect(),
-            _ => return Err(self.mismatch(written)),
-        };
+        let words = words(written).ok_or_else(|| self.mismatch(written))?;
         let parsed: Option<Vec<IpAddr>> = words.iter().map(|word| word.parse().ok()).collect();
         let Some(addresses) = parsed.filter(|list| !list.is_empty()) else {
             return Err(self.mismatch(written));
@@ -173,6 +179,15 @@ impl Kind {
             problem: format!("{written} is not allowed"),
             remedy: format!("use {self}"),
         }
+    }
+}
+
+/// The words of a list: of an array, or of text with commas between.
+fn words(written: &Written) -> Option<Vec<&str>> {
+    match written {
+        Written::List(list) => Some(list.iter().map(String::as_str).collect()),
+        Written::Text(text) | Written::Bare(text) => Some(text.split(',').map(str::trim).collect()),
+        _ => None,
     }
 }
 
@@ -197,6 +212,7 @@ impl fmt::Display for Kind {
             Self::Choice(words) => f.write_str(&words.join(" or ")),
             Self::Directory => f.write_str("the path of a directory"),
             Self::Addresses => f.write_str("loopback addresses such as 127.0.0.1 and ::1"),
+            Self::Listeners => f.write_str(listeners::ALLOWED),
             Self::Cluster => {
                 f.write_str("any, or an id of 32 hexadecimal digits as GET /status tells it")
             }
@@ -230,6 +246,7 @@ impl fmt::Display for Value {
                 let words: Vec<String> = list.iter().map(ToString::to_string).collect();
                 f.write_str(&words.join(","))
             }
+            Self::Listeners(advertised) => advertised.fmt(f),
         }
     }
 }
@@ -334,6 +351,7 @@ mod tests {
             Kind::Choice(&["a"]),
             Kind::Directory,
             Kind::Addresses,
+            Kind::Listeners,
             Kind::Filter,
             Kind::Cluster,
         ] {

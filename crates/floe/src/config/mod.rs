@@ -5,6 +5,7 @@
 
 mod file;
 pub mod kind;
+pub mod listeners;
 mod memory;
 pub mod mistake;
 pub mod reference;

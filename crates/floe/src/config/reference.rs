@@ -23,6 +23,15 @@ the node does not start and the exit code is 3. `floe config` shows every settin
 from. Sizes are bytes, or text with `KiB`, `MiB`, `GiB`, `TiB`.
 ";
 
+const LIMITS: &str = "
+## Fixed limits
+
+What the doors bound without a setting. The buffers are 11/16 of `memory.limit.bytes`.
+
+| of | limit | is | beyond it |
+|---|---|---|---|
+";
+
 const TAIL: &str = "
 ## Notes
 
@@ -59,6 +68,15 @@ pub fn page() -> String {
             setting.doc
         )
         .expect("writing to a string cannot fail");
+    }
+    page.push_str(LIMITS);
+    let of_node = ("the node", crate::node::fixed());
+    for (door, rows) in floe_gateway::fixed::limits().into_iter().chain([of_node]) {
+        for row in rows {
+            let (what, limit, beyond) = (row.what, row.limit, row.beyond);
+            writeln!(page, "| {door} | {what} | {limit} | {beyond} |")
+                .expect("writing to a string cannot fail");
+        }
     }
     page + TAIL
 }

@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use super::kind::{Kind, Value};
+use super::listeners::Advertised;
 
 /// How a setting gets its value when nobody gives one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,6 +102,15 @@ impl Field for Vec<IpAddr> {
     }
 }
 
+impl Field for Advertised {
+    fn from_value(value: &Value) -> Option<Self> {
+        match value {
+            Value::Listeners(advertised) => Some(advertised.clone()),
+            _ => None,
+        }
+    }
+}
+
 macro_rules! settings {
     ($($section:literal {
         $(#[doc = $doc:literal] $field:ident: $type:ty = $name:literal, $kind:expr, $default:expr;)*
@@ -176,6 +186,8 @@ settings! {
         consume_port: u16 = "http.consume.port", PORT, Default::Is("9252");
         #[doc = "Port of the metrics in Prometheus' text format."]
         metrics_port: u16 = "metrics.port", PORT, Default::Is("9253");
+        #[doc = "Addresses that clients are told (Metadata, FindCoordinator, DescribeCluster, `GET /v1/brokers`), for nodes behind a port mapping or a proxy. `called`: the address each of them called."]
+        advertised_listeners: Advertised = "advertised.listeners", Kind::Listeners, Default::Is("called");
     }
     "Topics" {
         #[doc = "Partitions of a topic that is created without saying how many."]
@@ -212,6 +224,12 @@ settings! {
     "Limits" {
         #[doc = "Largest frame of the Kafka protocol."]
         socket_request_max_bytes: usize = "socket.request.max.bytes", Kind::Bytes { min: 64 << 10, max: GIB }, Default::Is("104857600");
+        #[doc = "Most bytes of records in one Fetch answer, whatever the client asks; a larger batch comes alone."]
+        fetch_max_bytes: usize = "fetch.max.bytes", Kind::Bytes { min: 1024, max: GIB }, Default::Is("8MiB");
+        #[doc = "Requests of one Kafka connection that are read before the first of them is answered; the next one waits in the socket."]
+        max_in_flight_requests: usize = "max.in.flight.requests.per.connection", Kind::Number { unit: "requests", min: 1, max: 10_000 }, Default::Is("64");
+        #[doc = "Bytes that the kernel keeps of answers a Kafka client does not take; the system may grant less (`net.core.wmem_max`)."]
+        socket_send_buffer_bytes: usize = "socket.send.buffer.bytes", Kind::Bytes { min: 4 << 10, max: 64 * MIB }, Default::Is("256KiB");
         #[doc = "Largest body of an HTTP produce request."]
         produce_body_max_bytes: usize = "http.produce.body.max.bytes", Kind::Bytes { min: 1024, max: 64 * MIB }, Default::Is("1MiB");
         #[doc = "Connections open at once, over all doors."]
@@ -258,6 +276,7 @@ mod tests {
                     Kind::Choice(_) | Kind::Filter | Kind::Cluster => Value::Text(String::new()),
                     Kind::Directory => Value::Directory(PathBuf::new()),
                     Kind::Addresses => Value::Addresses(Vec::new()),
+                    Kind::Listeners => Value::Listeners(Advertised::default()),
                 }
             });
         }

@@ -94,6 +94,64 @@ fn settings_that_contradict_each_other_are_refused() {
 }
 
 #[test]
+fn every_range_is_taken_at_both_ends_and_refused_one_past_them() {
+    let mut ranges = 0;
+    for setting in SETTINGS {
+        let (kind::Kind::Number { min, max, .. } | kind::Kind::Bytes { min, max }) = setting.kind
+        else {
+            continue;
+        };
+        ranges += 1;
+        for inside in [min, max] {
+            let written = Written::Number(inside);
+            let value = setting.kind.check(&written);
+            assert_eq!(value, Ok(Value::Number(inside)), "{}", setting.name);
+        }
+        for outside in [min.checked_sub(1), max.checked_add(1)]
+            .into_iter()
+            .flatten()
+        {
+            let refusal = setting.kind.check(&Written::Number(outside)).unwrap_err();
+            assert_eq!(refusal.problem, format!("{outside} is out of range"));
+            assert_eq!(refusal.remedy, format!("use {}", setting.kind));
+        }
+    }
+    assert!(ranges > 20, "{ranges}");
+}
+
+#[test]
+fn advertised_listeners_are_one_text_or_an_array_and_refused_with_their_place() {
+    let both = "PLAINTEXT://a.example:9092,HTTP_PRODUCE://b.example:80,HTTP_CONSUME://b.example:80";
+    let array = "advertised.listeners = [\"PLAINTEXT://a.example:9092\", \"HTTP_PRODUCE://b.example:80\", \
+                 \"HTTP_CONSUME://b.example:80\"]\n";
+    let variable = [("FLOE_ADVERTISED_LISTENERS", both)];
+    for given in [sources(array, &[], &[]), sources("", &variable, &[])] {
+        let loaded = load(&given).unwrap();
+        assert_eq!(loaded.config.advertised_listeners.to_string(), both);
+    }
+    let none = load(&sources("", &[], &[])).unwrap().config;
+    assert_eq!(none.advertised_listeners, listeners::Advertised::default());
+    assert_eq!(
+        mistakes(&sources(
+            "advertised.listeners = \"PLAINTEXT://0.0.0.0:9092\"\n",
+            &[],
+            &[]
+        )),
+        [
+            "floe.toml:1:24: advertised.listeners: nobody can call 0.0.0.0, which means all addresses of a \
+             machine; give the name or the address by which clients reach this node"
+        ]
+    );
+    assert_eq!(
+        mistakes(&sources("advertised.listeners = 1\n", &[], &[])),
+        [
+            "floe.toml:1:24: advertised.listeners: 1 is not allowed; use called, or NAME://HOST:PORT with \
+             commas between; NAME is PLAINTEXT, HTTP_PRODUCE or HTTP_CONSUME"
+        ]
+    );
+}
+
+#[test]
 fn a_set_without_a_value_is_refused() {
     assert_eq!(
         mistakes(&sources("", &[], &["num.partitions"])),

@@ -15,7 +15,7 @@ use crate::exit::{Code, Failure, Outcome};
 /// Tries to find one free port on several addresses.
 const TRIES: usize = 32;
 /// Connections the kernel holds for a door until it accepts them.
-const BACKLOG: u32 = 4096;
+pub(super) const BACKLOG: u32 = 4096;
 
 /// What a port is for, in the order the ports begin to listen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,16 +13,17 @@ use tokio::task::JoinHandle;
 use super::bind::{Bound, Door};
 use super::gauges::Gauges;
 use crate::config::Config;
+use crate::config::listeners::bracketed;
 use crate::exit::Outcome;
 
 /// Connections that only look at metrics; they count apart, so that a full house can be seen.
-const METRICS_CONNECTIONS: usize = 64;
+pub(super) const METRICS_CONNECTIONS: usize = 64;
 /// Requests in flight may take this long once the node is asked to stop.
-const DRAIN: Duration = Duration::from_secs(1);
+pub(super) const DRAIN: Duration = Duration::from_millis(300);
 /// And this is how long their connections may take to end after that.
-const CUT: Duration = Duration::from_millis(500);
+pub(super) const CUT: Duration = Duration::from_millis(200);
 /// Part of the buffers that hold Kafka requests: a quarter.
-const KAFKA_SHARE: usize = 4;
+pub(super) const KAFKA_SHARE: usize = 4;
 
 /// The open doors.
 pub(super) struct Doors {
@@ -57,24 +58,18 @@ impl Doors {
         http_metrics.register(&mut registry);
         let registry = Arc::new(registry);
 
-        let port = |door| bound.iter().find(|b| b.door == door).map_or(0, |b| b.port);
-        let http = http::Door::new(
-            broker.clone(),
-            gate.clone(),
-            http::Settings {
-                produce_body_bytes_max: config.produce_body_max_bytes,
-                produce_port: port(Door::Produce),
-                consume_port: port(Door::Consume),
-            },
-            http_metrics,
-        );
+        let http = http_settings(config, &bound);
+        let http = http::Door::new(broker.clone(), gate.clone(), http, http_metrics);
         let buffers = &broker.world().memory;
         let kafka = kafka::Door::new(
             broker.clone(),
             gate.clone(),
             kafka::Settings {
+                advertised: config.advertised_listeners.kafka.clone(),
                 frame_bytes_max: config.socket_request_max_bytes,
-                ..kafka::Settings::default()
+                fetch_bytes_max: config.fetch_max_bytes,
+                in_flight_max: config.max_in_flight_requests,
+                send_buffer_bytes: config.socket_send_buffer_bytes,
             },
             buffers.share(buffers.limit() / KAFKA_SHARE),
             kafka_metrics,
@@ -120,6 +115,25 @@ impl Doors {
                 tracing::warn!("some connections did not end in time; leaving them");
             }
         }
+    }
+}
+
+fn http_settings(config: &Config, bound: &[Bound]) -> http::Settings {
+    let port = |door| bound.iter().find(|b| b.door == door).map_or(0, |b| b.port);
+    let produce_body_bytes_max = config.produce_body_max_bytes;
+    match &config.advertised_listeners.http {
+        Some(http) => http::Settings {
+            produce_body_bytes_max,
+            advertised: Some(bracketed(&http.host)),
+            produce_port: http.produce_port,
+            consume_port: http.consume_port,
+        },
+        None => http::Settings {
+            produce_body_bytes_max,
+            advertised: None,
+            produce_port: port(Door::Produce),
+            consume_port: port(Door::Consume),
+        },
     }
 }
 

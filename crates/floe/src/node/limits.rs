@@ -5,6 +5,21 @@ use crate::config::Config;
 /// Files a node needs beside its connections: segments, journal, standard streams.
 const FILES: u64 = 2048;
 
+/// What the system grants of `socket.send.buffer.bytes` when it is less.
+pub(super) fn send_buffer(config: &Config) -> Option<usize> {
+    let wanted = config.socket_send_buffer_bytes;
+    let socket = tokio::net::TcpSocket::new_v4().ok()?;
+    socket.set_send_buffer_size(wanted as u32).ok()?;
+    // Linux tells twice what it grants, since it counts its own expenses, too (socket(7)).
+    let told = socket.send_buffer_size().ok()? as usize;
+    let granted = if cfg!(target_os = "linux") {
+        told / 2
+    } else {
+        told
+    };
+    (granted < wanted).then_some(granted)
+}
+
 /// Raises the limit of open files to what the connections need, as far as the system lets this user; returns the limit
 /// in force when it is too low.
 pub(super) fn open_files(config: &Config) -> Option<u64> {

@@ -7,6 +7,7 @@ pub mod banner;
 pub mod bind;
 pub mod directory;
 mod doors;
+mod fixed;
 mod gauges;
 mod limits;
 mod memory;
@@ -24,14 +25,24 @@ use tokio::sync::watch;
 pub use banner::Ready;
 use bind::Door;
 use doors::Doors;
+pub(crate) use fixed::fixed;
 
-use crate::config::{Config, Loaded, kind};
+use crate::config::listeners::Advertised;
+use crate::config::{Config, Loaded, Place, kind};
 use crate::exit::{Code, Failure, Outcome};
 
 /// Runs a node until it is asked to stop or fails; `announce` is called once when it is ready.
 pub async fn run(loaded: &Loaded, announce: impl FnOnce(&mut Ready<'_>) -> Outcome) -> Outcome {
     let config = &loaded.config;
     let mut signals = signals::Signals::catch()?;
+    if loaded.place("socket.send.buffer.bytes") != Place::Default
+        && let Some(granted) = limits::send_buffer(config)
+    {
+        tracing::warn!(
+            granted,
+            "the system grants less than socket.send.buffer.bytes; raise its limit (sysctl net.core.wmem_max)"
+        );
+    }
     if let Some(limit) = limits::open_files(config) {
         tracing::warn!(
             limit,
@@ -126,20 +137,33 @@ fn world(config: &Config) -> World {
     }
 }
 
+/// Where other nodes send clients.
+fn endpoints(config: &Config, host: &str, ports: &[(Door, u16)]) -> Vec<Endpoint> {
+    let Advertised { kafka, http } = &config.advertised_listeners;
+    let advertised = |door| match door {
+        Door::Kafka => kafka.clone(),
+        Door::Produce => http.as_ref().map(|h| (h.host.clone(), h.produce_port)),
+        Door::Consume => http.as_ref().map(|h| (h.host.clone(), h.consume_port)),
+        Door::Discovery | Door::Metrics => None,
+    };
+    let endpoint = |&(door, bound): &(Door, u16)| {
+        let (host, port) = advertised(door).unwrap_or_else(|| (host.to_owned(), bound));
+        Endpoint {
+            door: door.endpoint().to_owned(),
+            host,
+            port,
+        }
+    };
+    ports.iter().map(endpoint).collect()
+}
+
 fn settings(config: &Config, host: &str, ports: &[(Door, u16)]) -> Settings {
     let unlimited = |limit: i64| u64::try_from(limit).ok();
     let ms = Duration::from_millis;
     Settings {
         node: NodeId(config.node_id),
         cluster: kind::cluster_id(&config.cluster_id).map(ClusterId),
-        endpoints: ports
-            .iter()
-            .map(|(door, port)| Endpoint {
-                door: door.endpoint().to_owned(),
-                host: host.to_owned(),
-                port: *port,
-            })
-            .collect(),
+        endpoints: endpoints(config, host, ports),
         log: floe_log::Config {
             ring_bytes: config.journal_bytes,
             segment_bytes: config.log_segment_bytes,
@@ -152,6 +176,7 @@ fn settings(config: &Config, host: &str, ports: &[(Door, u16)]) -> Settings {
             retention_ms: unlimited(config.log_retention_hours).map(|hours| hours * 3_600_000),
             retention_bytes: unlimited(config.log_retention_bytes),
             max_message_bytes: config.message_max_bytes as u32,
+            segment_bytes: config.log_segment_bytes,
             ..TopicSettings::default()
         },
         retention_check_interval: ms(config.log_retention_check_interval_ms),

@@ -30,10 +30,12 @@ pub(crate) struct Bounds {
     pub(crate) pool: Pool,
 }
 
+/// Largest body that describes something: a registration, a topic.
+pub(super) const DOCUMENT_BYTES_MAX: usize = 64 * 1024;
 /// First piece of a body; larger ones follow as it comes.
 const FIRST_BYTES: usize = 4096;
 /// How long a body waits for memory.
-const MEMORY_WAIT: Duration = Duration::from_secs(5);
+pub(super) const MEMORY_WAIT: Duration = Duration::from_secs(5);
 
 impl Bounds {
     pub(crate) fn new(bytes: usize, limits: &Limits, pool: Pool) -> Self {

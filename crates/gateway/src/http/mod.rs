@@ -19,6 +19,7 @@ mod answer;
 mod body;
 mod consumer;
 mod errors;
+mod fixed;
 mod groups;
 mod json;
 mod media;
@@ -43,6 +44,7 @@ use floe_world::Pool;
 use tokio::net::TcpListener;
 
 use crate::listen::{Connection, Gate, Http};
+pub(crate) use fixed::fixed;
 pub use metrics::Metrics;
 pub use problem::Problem;
 pub use produce::decode as decode_body;
@@ -57,10 +59,12 @@ const BODIES_SHARE: usize = 16;
 const ANSWERS_SHARE: usize = 8;
 
 /// What the door is set to.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Settings {
     /// `http.produce.body.max.bytes`.
     pub produce_body_bytes_max: usize,
+    /// `advertised.listeners`: host told to clients, as it stands in a URL; `None` tells each the one it called.
+    pub advertised: Option<String>,
     /// Port told to producers.
     pub produce_port: u16,
     /// Port told to consumers.

@@ -1,6 +1,6 @@
 //! The node itself: `GET /v1/brokers` and `GET /status`.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use axum::extract::RawQuery;
@@ -14,7 +14,8 @@ use super::query::Query;
 use super::{Answered, State, media};
 use crate::listen::{Connection, Phase};
 
-/// Where the nodes are, as this caller reaches them: the name it used for us works for it, so that is what it is told.
+/// Where the nodes are, as this caller reaches them: by the advertised host, else by the name it used for us, which works
+/// for it.
 pub(crate) async fn brokers(
     api: State,
     Extension(connection): Extension<Arc<Connection>>,
@@ -26,7 +27,8 @@ pub(crate) async fn brokers(
     // HTTP/2 has the authority in place of the header.
     let header = headers.get(header::HOST).and_then(|h| h.to_str().ok());
     let host = uri.authority().map(Authority::as_str).or(header);
-    let name = host.map_or_else(|| address(connection.local), |h| without_port(h).to_owned());
+    let called = || host.map_or_else(|| address(connection.local), |h| without_port(h).to_owned());
+    let name = api.settings.advertised.clone().unwrap_or_else(called);
     let catalog = api.broker.catalog();
     let known = catalog.nodes.values().filter(|n| n.id != api.broker.node());
     let others = known.filter_map(|n| n.endpoints.iter().find(|e| e.door == "http"));
@@ -98,8 +100,12 @@ pub(crate) fn text(body: impl Into<axum::body::Body>) -> Response {
         .into_response()
 }
 
+/// An address as it stands in a URL.
 fn address(local: SocketAddr) -> String {
-    local.ip().to_canonical().to_string()
+    match local.ip().to_canonical() {
+        IpAddr::V4(ip) => ip.to_string(),
+        IpAddr::V6(ip) => format!("[{ip}]"),
+    }
 }
 
 /// The host of a `Host` header; brackets of IPv6 stay.
@@ -120,5 +126,13 @@ mod tests {
         assert_eq!(without_port("floe.example"), "floe.example");
         assert_eq!(without_port("[::1]:9250"), "[::1]");
         assert_eq!(without_port("10.0.0.1:1"), "10.0.0.1");
+    }
+
+    #[test]
+    fn an_address_is_told_as_it_stands_in_a_url() {
+        let told = |text: &str| address(text.parse().unwrap());
+        assert_eq!(told("127.0.0.1:9250"), "127.0.0.1");
+        assert_eq!(told("[::ffff:127.0.0.1]:9250"), "127.0.0.1");
+        assert_eq!(told("[::1]:9250"), "[::1]");
     }
 }

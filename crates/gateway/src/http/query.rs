@@ -13,7 +13,7 @@ use percent_encoding::percent_decode;
 use super::problem::{Problem, shown};
 
 /// Most parameters of one request.
-const PARAMETERS_MAX: usize = 1000;
+pub(super) const PARAMETERS_MAX: usize = 1000;
 
 /// Decoded parameters in the order they came.
 #[derive(Debug, Default)]

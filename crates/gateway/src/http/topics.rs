@@ -10,14 +10,11 @@ use floe_model::TopicName;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::body::{self, Bounds};
+use super::body::{self, Bounds, DOCUMENT_BYTES_MAX};
 use super::path::TopicPath;
 use super::problem::Problem;
 use super::query::Query;
 use super::{Answered, Api, State};
-
-/// Largest body of a creation.
-const BODY_BYTES_MAX: usize = 64 * 1024;
 
 /// Every topic, Floe's own left out.
 pub(crate) async fn list(api: State, RawQuery(query): RawQuery) -> Answered {
@@ -51,7 +48,7 @@ pub(crate) async fn create(
     body: Body,
 ) -> Answered {
     Query::parse(query.as_deref(), &[])?;
-    let bounds = Bounds::new(BODY_BYTES_MAX, &api.gate.limits, api.bodies.clone());
+    let bounds = Bounds::new(DOCUMENT_BYTES_MAX, &api.gate.limits, api.bodies.clone());
     let body = body::read_any(&headers, body, &bounds).await?;
     let wish: Wish = if body.is_empty() {
         Wish::default()

@@ -20,7 +20,7 @@ pub(super) struct Answer {
 }
 
 /// Largest answer without records: lists and descriptions beyond it must be asked for in parts.
-const ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
+pub(super) const ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// How many parts one vectored write takes.
 const SLICES_MAX: usize = 64;
 

@@ -1,8 +1,9 @@
 //! One connection: frames are read into pool buffers, requests begin in their order, answers leave in that order.
 //!
-//! One task drives both halves, joined by a bounded queue: when it is full, nothing more is read. An append happens
-//! as its request is read, so that appends of one connection keep their order without waiting for one another; every
-//! other request runs when the answers before it are out, as in Kafka.
+//! One task drives both halves, joined by a queue: while as many requests as the setting allows wait for their answers,
+//! nothing more is read. An append happens as its request is read, so that appends of one connection keep their order
+//! without waiting for one another; every other request runs when the answers before it are out, as in Kafka. A caller
+//! that closes its sending side is still answered what it asked for.
 //!
 //! Guarantees: a frame that does not end, an answer that is not taken and a silent caller cost their own connection,
 //! after the times of [`Limits`](crate::listen::Limits); a connection closed for what it sent says why in the log.
@@ -10,8 +11,7 @@
 use std::future::Future;
 use std::io;
 use std::pin::{Pin, pin};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -19,7 +19,7 @@ use floe_wire::frame;
 use floe_world::{Buffer, memory};
 use socket2::SockRef;
 use tokio::net::TcpStream;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::time::timeout;
 
 use super::answer::{Answer, Outbox};
@@ -33,20 +33,31 @@ const FRAME_BYTES_PER_MS: usize = 100;
 /// that wait for memory never hold any.
 const TRIAL_BYTES: usize = 4 * 1024;
 /// While requests hold more than half of their memory, a frame that brings less in a second gives its memory up.
-const SCARCE_BYTES_PER_TICK: usize = 64 * 1024;
-const TICK: Duration = Duration::from_secs(1);
+pub(super) const SCARCE_BYTES_PER_TICK: usize = 64 * 1024;
+pub(super) const TICK: Duration = Duration::from_secs(1);
 /// Small answers that are ready together leave in one write of about this size.
 const GATHER_BYTES: usize = 64 * 1024;
 
 /// What a request came to: an answer, nothing to say (acks=0), or the end of the connection.
 pub(super) type Outcome = Result<Option<Answer>, Close>;
 
+/// Whom an answer may wait for, long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wait {
+    /// Nobody: it comes as soon as its work is done.
+    Nobody,
+    /// Producers (a long poll): cut when the node stops.
+    Producers,
+    /// Other members of a group: cut also when the caller sends no more, since a member that cannot go on is gone.
+    Members,
+}
+
 /// The work behind one answer.
 pub(super) struct Slot {
     /// Resolves to the answer; does nothing before it is polled.
     pub(super) work: Pin<Box<dyn Future<Output = Outcome> + Send>>,
-    /// Waits for others (long polls, rebalances): cut when the node stops.
-    pub(super) is_patient: bool,
+    /// Whom it may wait for.
+    pub(super) wait: Wait,
     /// Place of the API in the table, for metrics.
     pub(super) api: usize,
     /// When its frame was read.
@@ -55,6 +66,8 @@ pub(super) struct Slot {
 
 /// Why a half of the connection ended.
 enum Ended {
+    /// The caller sends no more.
+    Finished,
     /// The caller has gone.
     Gone,
     /// The node stops.
@@ -70,9 +83,8 @@ enum Ended {
 impl From<io::Error> for Ended {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::UnexpectedEof
-            | io::ErrorKind::ConnectionReset
-            | io::ErrorKind::BrokenPipe => Self::Gone,
+            io::ErrorKind::UnexpectedEof => Self::Finished,
+            io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => Self::Gone,
             _ => Self::Io(error),
         }
     }
@@ -85,16 +97,20 @@ pub(super) async fn serve(door: &Door, accepted: &Accepted) {
     if let Err(error) = SockRef::from(&*accepted.stream).set_send_buffer_size(buffer) {
         tracing::debug!(%peer, %error, "cannot set the send buffer");
     }
-    let in_flight = AtomicUsize::new(0);
-    let (queue, slots) = mpsc::channel(door.settings().pipeline_max);
-    let reading = read(door, accepted, queue, &in_flight);
-    let mut writing = pin!(write(door, &accepted.stream, slots, &in_flight));
+    let places = Semaphore::new(door.settings().in_flight_max);
+    let (queue, slots) = mpsc::channel(door.settings().in_flight_max);
+    let reading = read(door, accepted, queue, &places);
+    let mut writing = pin!(write(door, &accepted.stream, slots, &places));
     let (ended, is_writing) = tokio::select! {
         ended = reading => (ended, true),
         ended = &mut writing => (ended, false),
     };
+    let limits = &door.gate().limits;
+    let mut patience = limits.drain;
     match ended {
         Ended::Gone => return,
+        // Its last request may be a long poll.
+        Ended::Finished => patience = limits.idle,
         Ended::Overdue(what) => {
             door.metrics().closed_overdue.inc();
             tracing::info!(%peer, what, "Kafka connection closed: too slow");
@@ -112,7 +128,7 @@ pub(super) async fn serve(door: &Door, accepted: &Accepted) {
     }
     if is_writing {
         // Requests read before are answered still, if the caller takes the answers.
-        drop(timeout(door.gate().limits.drain, writing).await);
+        drop(timeout(patience, writing).await);
     }
 }
 
@@ -120,7 +136,7 @@ async fn read(
     door: &Door,
     accepted: &Accepted,
     queue: mpsc::Sender<Slot>,
-    in_flight: &AtomicUsize,
+    places: &Semaphore,
 ) -> Ended {
     let mut stopping = pin!(door.gate().stop.reached(Phase::Draining));
     let mut is_first = true;
@@ -129,8 +145,10 @@ async fn read(
         local: accepted.connection.local,
     };
     loop {
+        // A place is taken with the request below; nobody else takes any. The semaphore is never closed.
+        drop(places.acquire().await);
         let frame = tokio::select! {
-            frame = read_frame(door, &accepted.stream, is_first, in_flight) => frame,
+            frame = read_frame(door, &accepted.stream, is_first, places) => frame,
             () = &mut stopping => return Ended::Stopping,
         };
         is_first = false;
@@ -147,7 +165,7 @@ async fn read(
         match begun {
             Ok(None) => {}
             Ok(Some(slot)) => {
-                in_flight.fetch_add(1, Ordering::Relaxed);
+                places.forget_permits(1);
                 if queue.send(slot).await.is_err() {
                     return Ended::Gone;
                 }
@@ -162,7 +180,7 @@ async fn read_frame(
     door: &Door,
     stream: &TcpStream,
     is_first: bool,
-    in_flight: &AtomicUsize,
+    places: &Semaphore,
 ) -> Result<Bytes, Ended> {
     let limits = &door.gate().limits;
     let mut length = [0; frame::LENGTH_BYTES];
@@ -179,7 +197,7 @@ async fn read_frame(
                 break;
             }
             // A caller that waits for an answer is not idle.
-            Err(_) if in_flight.load(Ordering::Relaxed) > 0 => {}
+            Err(_) if places.available_permits() < door.settings().in_flight_max => {}
             Err(_) => return Err(Ended::Overdue("no request")),
         }
     }
@@ -261,7 +279,7 @@ async fn write(
     door: &Door,
     stream: &TcpStream,
     mut slots: mpsc::Receiver<Slot>,
-    in_flight: &AtomicUsize,
+    places: &Semaphore,
 ) -> Ended {
     let mut stopping = pin!(door.gate().stop.reached(Phase::Draining));
     let mut is_stopping = false;
@@ -276,12 +294,13 @@ async fn write(
             return Ended::Gone;
         };
         let outcome = loop {
-            if is_stopping && slot.is_patient {
+            if is_stopping && slot.wait != Wait::Nobody {
                 return Ended::Stopping;
             }
             tokio::select! {
                 outcome = &mut slot.work => break outcome,
                 () = &mut stopping, if !is_stopping => is_stopping = true,
+                () = reading_ended(&slots), if slot.wait == Wait::Members => return Ended::Gone,
             }
         };
         if let Err(close) = settle(door, &slot, outcome, &mut outbox) {
@@ -304,8 +323,20 @@ async fn write(
         if let Err(ended) = flush(door, stream, &mut outbox).await {
             return ended;
         }
-        in_flight.fetch_sub(done, Ordering::Relaxed);
+        places.add_permits(done);
     }
+}
+
+/// Ends when no more requests can come. Wakes nobody by itself: the task that reads is the one that writes.
+async fn reading_ended(slots: &mpsc::Receiver<Slot>) {
+    let ended = |_: &mut Context<'_>| {
+        if slots.is_closed() {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    };
+    std::future::poll_fn(ended).await;
 }
 
 /// Takes a finished slot's answer into the outbox.

@@ -1,6 +1,9 @@
 //! DescribeConfigs (key 32, versions 1 to 4; KIP-133, KIP-226, KIP-569): every setting of a topic or of the node with
 //! its value, where it comes from and what it would be otherwise.
 
+use std::net::SocketAddr;
+use std::time::Duration;
+
 use floe_broker::topic_settings::Kind;
 use floe_broker::{Broker, InForce};
 use floe_wire::ErrorCode;
@@ -41,7 +44,7 @@ pub(super) fn handle(door: &Door, request: &Request) -> Result<Answer, Close> {
     let results = asked.resources.into_iter().map(|resource| {
         let found = match resource.resource_type {
             TOPIC => topic(door, resource.resource_name.as_str()),
-            BROKER => node(door, resource.resource_name.as_str()),
+            BROKER => node(door, request.caller.local, resource.resource_name.as_str()),
             other => Err((
                 ErrorCode::InvalidRequest,
                 format!("settings of resource type {other} are not kept here"),
@@ -156,7 +159,7 @@ fn topic(door: &Door, name: &str) -> Result<Vec<Setting>, (ErrorCode, String)> {
 
 /// The node's own settings, under Kafka's names. The empty name asks for the cluster's dynamic defaults: there are
 /// none.
-fn node(door: &Door, name: &str) -> Result<Vec<Setting>, (ErrorCode, String)> {
+fn node(door: &Door, local: SocketAddr, name: &str) -> Result<Vec<Setting>, (ErrorCode, String)> {
     if name.is_empty() {
         return Ok(Vec::new());
     }
@@ -164,30 +167,75 @@ fn node(door: &Door, name: &str) -> Result<Vec<Setting>, (ErrorCode, String)> {
         let reason = format!("node '{name}' is not this node ({})", door.node());
         return Err((ErrorCode::InvalidRequest, reason));
     }
-    Ok(node_settings(door.broker(), door))
+    Ok(node_settings(door, local))
 }
 
-fn node_settings(broker: &Broker, door: &Door) -> Vec<Setting> {
+fn node_settings(door: &Door, local: SocketAddr) -> Vec<Setting> {
+    let mut settings: Vec<(&str, Kind, String)> = topic_defaults(door.broker())
+        .chain(of_broker(door.broker()))
+        .chain(of_door(door, local))
+        .collect();
+    settings.sort_by_key(|(name, ..)| *name);
+    let setting = |(name, kind, value): (&str, Kind, String)| Setting {
+        name: name.to_owned(),
+        default: value.clone(),
+        value,
+        source: STATIC_BROKER,
+        kind,
+        documentation: "Set when the node starts; see the configuration reference.",
+        read_only: true,
+    };
+    settings.into_iter().map(setting).collect()
+}
+
+type Rows = std::vec::IntoIter<(&'static str, Kind, String)>;
+
+/// What holds for topics that do not say otherwise: the node's name of a setting, its kind, its name among a topic's.
+const TOPIC_DEFAULTS: &[(&str, Kind, &str)] = &[
+    ("compression.type", Kind::Text, "compression.type"),
+    ("log.cleanup.policy", Kind::List, "cleanup.policy"),
+    (
+        "log.message.timestamp.after.max.ms",
+        Kind::Long,
+        "message.timestamp.after.max.ms",
+    ),
+    (
+        "log.message.timestamp.before.max.ms",
+        Kind::Long,
+        "message.timestamp.before.max.ms",
+    ),
+    (
+        "log.message.timestamp.type",
+        Kind::Text,
+        "message.timestamp.type",
+    ),
+    ("log.retention.bytes", Kind::Long, "retention.bytes"),
+    ("log.retention.ms", Kind::Long, "retention.ms"),
+    ("log.segment.bytes", Kind::Int, "segment.bytes"),
+    ("message.max.bytes", Kind::Int, "max.message.bytes"),
+    ("min.insync.replicas", Kind::Int, "min.insync.replicas"),
+];
+
+fn topic_defaults(broker: &Broker) -> impl Iterator<Item = (&'static str, Kind, String)> {
+    let defaults = &broker.settings().topic_defaults;
+    TOPIC_DEFAULTS
+        .iter()
+        .map(|(name, kind, of_topic)| (*name, *kind, defaults.value(of_topic).unwrap_or_default()))
+}
+
+fn of_broker(broker: &Broker) -> Rows {
     let settings = broker.settings();
-    let topic = |name: &str| settings.topic_defaults.value(name).unwrap_or_default();
-    let millis = |duration: std::time::Duration| duration.as_millis().to_string();
     let node = broker.node().to_string();
     let is = |yes: bool| if yes { "true" } else { "false" }.to_owned();
-    [
+    vec![
         (
             "auto.create.topics.enable",
             Kind::Boolean,
             is(settings.auto_create_topics),
         ),
         ("broker.id", Kind::Int, node.clone()),
-        ("compression.type", Kind::Text, topic("compression.type")),
         ("default.replication.factor", Kind::Int, "1".to_owned()),
         ("delete.topic.enable", Kind::Boolean, is(true)),
-        (
-            "fetch.max.bytes",
-            Kind::Int,
-            door.settings().fetch_bytes_max.to_string(),
-        ),
         (
             "group.initial.rebalance.delay.ms",
             Kind::Int,
@@ -203,35 +251,10 @@ fn node_settings(broker: &Broker, door: &Door) -> Vec<Setting> {
             Kind::Int,
             millis(settings.group_session_timeout_min),
         ),
-        ("log.cleanup.policy", Kind::List, topic("cleanup.policy")),
-        (
-            "log.message.timestamp.after.max.ms",
-            Kind::Long,
-            topic("message.timestamp.after.max.ms"),
-        ),
-        (
-            "log.message.timestamp.before.max.ms",
-            Kind::Long,
-            topic("message.timestamp.before.max.ms"),
-        ),
-        (
-            "log.message.timestamp.type",
-            Kind::Text,
-            topic("message.timestamp.type"),
-        ),
-        ("log.retention.bytes", Kind::Long, topic("retention.bytes")),
         (
             "log.retention.check.interval.ms",
             Kind::Long,
             millis(settings.retention_check_interval),
-        ),
-        ("log.retention.ms", Kind::Long, topic("retention.ms")),
-        ("log.segment.bytes", Kind::Int, topic("segment.bytes")),
-        ("message.max.bytes", Kind::Int, topic("max.message.bytes")),
-        (
-            "min.insync.replicas",
-            Kind::Int,
-            topic("min.insync.replicas"),
         ),
         ("node.id", Kind::Int, node),
         (
@@ -250,21 +273,49 @@ fn node_settings(broker: &Broker, door: &Door) -> Vec<Setting> {
             Kind::Int,
             millis(settings.producer_expiration),
         ),
+    ]
+    .into_iter()
+}
+
+/// `local` is the address that was called: it is advertised unless another one is set.
+fn of_door(door: &Door, local: SocketAddr) -> Rows {
+    let settings = door.settings();
+    let limits = &door.gate().limits;
+    vec![
+        (
+            "advertised.listeners",
+            Kind::List,
+            listener(door.address(local)),
+        ),
+        ("connections.max.idle.ms", Kind::Long, millis(limits.idle)),
+        (
+            "fetch.max.bytes",
+            Kind::Int,
+            settings.fetch_bytes_max.to_string(),
+        ),
+        ("max.connections", Kind::Int, limits.connections.to_string()),
         (
             "socket.request.max.bytes",
             Kind::Int,
             door.frame_bytes_max().to_string(),
         ),
+        (
+            "socket.send.buffer.bytes",
+            Kind::Int,
+            settings.send_buffer_bytes.to_string(),
+        ),
     ]
     .into_iter()
-    .map(|(name, kind, value)| Setting {
-        name: name.to_owned(),
-        default: value.clone(),
-        value,
-        source: STATIC_BROKER,
-        kind,
-        documentation: "Set when the node starts; see the configuration reference.",
-        read_only: true,
-    })
-    .collect()
+}
+
+fn listener((host, port): (String, i32)) -> String {
+    if host.contains(':') {
+        format!("PLAINTEXT://[{host}]:{port}")
+    } else {
+        format!("PLAINTEXT://{host}:{port}")
+    }
+}
+
+fn millis(duration: Duration) -> String {
+    duration.as_millis().to_string()
 }

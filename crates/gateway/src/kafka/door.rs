@@ -9,7 +9,7 @@ use floe_world::Pool;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::api::Key;
-use super::connection::{self, Outcome, Slot};
+use super::connection::{self, Outcome, Slot, Wait};
 use super::metrics::Metrics;
 use super::request::{Close, Request};
 use super::{
@@ -23,14 +23,14 @@ use crate::listen::{Accepted, Gate, Serve};
 /// What can be set about the door.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Host and port told to clients; `None` tells each the address it called, which works for it.
+    /// `advertised.listeners`: host and port told to clients; `None` tells each the address it called, which works for it.
     pub advertised: Option<(String, u16)>,
     /// `socket.request.max.bytes`: largest frame.
     pub frame_bytes_max: usize,
     /// `fetch.max.bytes`: most bytes of records in one answer, whatever a client asks; a larger batch comes alone.
     pub fetch_bytes_max: usize,
-    /// Requests of one connection that may be read ahead of their answers.
-    pub pipeline_max: usize,
+    /// `max.in.flight.requests.per.connection`: requests of one connection that are read before the first is answered.
+    pub in_flight_max: usize,
     /// `socket.send.buffer.bytes`: what the kernel keeps of answers that a client does not take.
     pub send_buffer_bytes: usize,
 }
@@ -41,7 +41,7 @@ impl Default for Settings {
             advertised: None,
             frame_bytes_max: floe_model::limits::FRAME_BYTES_MAX,
             fetch_bytes_max: 8 * 1024 * 1024,
-            pipeline_max: 64,
+            in_flight_max: 64,
             send_buffer_bytes: 256 * 1024,
         }
     }
@@ -65,8 +65,10 @@ struct Inner {
 
 /// Frames above this wait for one of [`LARGE_MAX`] places before they are decoded: a decoded message takes up to 33
 /// times its bytes.
-const LARGE_BYTES: usize = 16 * 1024;
-const LARGE_MAX: usize = 4;
+pub(super) const LARGE_BYTES: usize = 16 * 1024;
+pub(super) const LARGE_MAX: usize = 4;
+/// Part of the node's buffers that answers may hold; above it callers who do not take theirs are closed sooner.
+pub(super) const ANSWERS_SHARE: usize = 8;
 
 impl Door {
     /// `memory` is the share of the node's budget that requests are read into.
@@ -113,9 +115,9 @@ impl Door {
         &self.0.waiting_out
     }
 
-    /// Whether answers that wait to be written hold more than an eighth of the node's memory.
+    /// Whether answers that wait to be written hold more than their share of the node's buffers.
     pub(super) fn is_scarce_for_answers(&self) -> bool {
-        let limit = self.0.broker.world().memory.limit() / 8;
+        let limit = self.0.broker.world().memory.limit() / ANSWERS_SHARE;
         self.0.waiting_out.load(Ordering::Relaxed) > limit
     }
 
@@ -152,7 +154,11 @@ impl Door {
     pub(super) async fn begin(&self, request: Request) -> Result<Option<Slot>, Close> {
         let api = request.api;
         let since = self.0.gate.clock.monotonic();
-        let is_patient = matches!(api.key, Key::Fetch | Key::JoinGroup | Key::SyncGroup);
+        let wait = match api.key {
+            Key::Fetch => Wait::Producers,
+            Key::JoinGroup | Key::SyncGroup => Wait::Members,
+            _ => Wait::Nobody,
+        };
         let work = if api.key == Key::Produce {
             let Some(waiting) = produce::begin(self, &request).await? else {
                 self.metrics()
@@ -166,7 +172,7 @@ impl Door {
         };
         Ok(Some(Slot {
             work,
-            is_patient,
+            wait,
             api: api.place(),
             since,
         }))

@@ -22,7 +22,7 @@ use super::request::{Close, Request};
 use super::topics::{Named, partition};
 
 /// Longest wait for records, whatever a client asks.
-const WAIT_MAX: Duration = Duration::from_mins(1);
+pub(super) const WAIT_MAX: Duration = Duration::from_mins(1);
 
 /// One topic asked for, compact while it waits.
 struct AskedTopic {

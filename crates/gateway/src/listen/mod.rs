@@ -6,6 +6,7 @@
 mod accept;
 mod activity;
 mod connection;
+mod fixed;
 mod limits;
 mod metrics;
 mod protocol;
@@ -18,6 +19,7 @@ mod tests;
 pub use accept::{Accepted, Gate, Serve};
 pub use activity::{Activity, Overdue};
 pub use connection::{Connection, ConnectionId};
+pub(crate) use fixed::fixed;
 pub use limits::Limits;
 pub use metrics::Metrics;
 pub use protocol::Http;

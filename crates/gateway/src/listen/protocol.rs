@@ -21,15 +21,15 @@ use super::socket::{Socket, Version};
 use super::stop::Phase;
 
 /// HTTP/2: bytes of a request body that may be under way unread.
-const STREAM_WINDOW: u32 = 128 * 1024;
+pub(super) const STREAM_WINDOW: u32 = 128 * 1024;
 /// HTTP/2: the same of all requests of a connection.
-const CONNECTION_WINDOW: u32 = 512 * 1024;
+pub(super) const CONNECTION_WINDOW: u32 = 512 * 1024;
 /// HTTP/2: bytes of an answer waiting for the caller's window.
-const SEND_BUFFER: usize = 64 * 1024;
+pub(super) const SEND_BUFFER: usize = 64 * 1024;
 /// HTTP/2: streams reset by the caller that still wait for their task (CVE-2023-44487).
-const RESETS: usize = 32;
+pub(super) const RESETS: usize = 32;
 /// Fields of one head.
-const FIELDS: usize = 100;
+pub(super) const FIELDS: usize = 100;
 
 const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\n\
 Content-Type: application/problem+json\r\nContent-Length: 143\r\n\r\n\

@@ -18,14 +18,15 @@ use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
 use super::activity::Activity;
+use super::connection::has_ended;
 use super::stop::{Phase, Stop};
 
 /// What HTTP/2 with prior knowledge begins with (RFC 9113, 3.4), as far as no HTTP/1.1 request does.
 const PREFACE: &[u8] = b"PRI";
 /// Longest wait for the caller's own end after ours.
-const LINGER: Duration = Duration::from_secs(2);
+pub(super) const LINGER: Duration = Duration::from_secs(2);
 /// Most bytes taken in meanwhile.
-const LINGER_BYTES: usize = 8 * 1024 * 1024;
+pub(super) const LINGER_BYTES: usize = 8 * 1024 * 1024;
 
 /// See the file's head. The stream is shared so that [`super::Connection`] can ask it for errors at any moment.
 pub(crate) struct Socket {
@@ -110,6 +111,10 @@ impl Socket {
                 Poll::Ready(Ok(())) => {}
                 Poll::Ready(Err(e)) => break Poll::Ready(Err(e)),
                 Poll::Pending => break Poll::Pending,
+            }
+            // Who has gone before these bytes cannot have had them.
+            if has_ended(&self.stream) {
+                self.activity.set_broken();
             }
             match give(&self.stream) {
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}

@@ -54,6 +54,11 @@ impl Answer {
 
 impl Node {
     pub(crate) async fn start() -> Self {
+        Self::advertising(None).await
+    }
+
+    /// One that tells its callers this host.
+    pub(crate) async fn advertising(advertised: Option<String>) -> Self {
         let mut settings = Settings::new(PathBuf::from("/data"));
         settings.log.ring_bytes = 64 << 20;
         let world = World {
@@ -69,6 +74,7 @@ impl Node {
         let gate = listen::Gate::new(listen::Limits::default(), stop, clock, counted);
         let settings = door::Settings {
             produce_body_bytes_max: 1024 * 1024,
+            advertised,
             produce_port: 9251,
             consume_port: 9252,
         };

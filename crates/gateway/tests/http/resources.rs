@@ -156,6 +156,18 @@ async fn the_node_tells_its_status_and_the_name_it_was_called_by() {
 }
 
 #[tokio::test]
+async fn an_advertised_host_is_told_to_everybody() {
+    let node = Node::advertising(Some("floe.example".to_owned())).await;
+    for header in [("host", "localhost:9250"), ("host", "127.0.0.1")] {
+        let told = node.call("GET", "/v1/brokers", &[header], "").await;
+        assert_eq!(
+            told.expect(200).json(),
+            json!({"length": 1, "names": ["floe.example"], "producerPort": 9251, "consumerPort": 9252})
+        );
+    }
+}
+
+#[tokio::test]
 async fn over_http2_the_node_is_called_by_its_authority() {
     let node = Node::start().await;
     let mut sender = node.open_http2().await;

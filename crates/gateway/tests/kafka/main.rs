@@ -7,6 +7,7 @@
 )]
 
 mod client;
+mod door;
 mod everyday;
 mod hostile;
 mod node;

@@ -29,8 +29,8 @@ const KNOWN: &[Known] = &[
     ("wait", &[]),
 ];
 /// Records of one answer, if the caller does not say.
-const RECORDS_DEFAULT: u64 = 500;
-const RECORDS_MAX: u64 = 100_000;
+pub(super) const RECORDS_DEFAULT: u64 = 500;
+pub(super) const RECORDS_MAX: u64 = 100_000;
 
 /// How the records are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
