@@ -194,7 +194,7 @@ fn refused(settings: &Settings, error: OpenError) -> StartError {
             found: found.into(),
             supported: known.into(),
         },
-        OpenError::NoIdentity { .. } => StartError::Damaged {
+        OpenError::NoIdentity { .. } | OpenError::JournalCut { .. } => StartError::Damaged {
             dir,
             what: error.to_string(),
         },

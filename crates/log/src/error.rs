@@ -44,6 +44,19 @@ pub enum OpenError {
         /// The directory.
         dir: PathBuf,
     },
+    /// The journal is not whole: a file cut or taken from outside, so that what was acknowledged last may have been in it.
+    #[error(
+        "{path} has {found} of its {expected} bytes, and what was acknowledged last may have been in the rest; put the file \
+         back as it was, or start with an empty directory"
+    )]
+    JournalCut {
+        /// The file.
+        path: PathBuf,
+        /// Bytes it has; 0 if it is not there.
+        found: u64,
+        /// Bytes it was made with.
+        expected: u64,
+    },
     /// A setting cannot be used.
     #[error("{0}")]
     Config(String),

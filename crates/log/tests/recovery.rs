@@ -272,6 +272,41 @@ fn an_identity_that_is_gone_beside_data_is_refused() {
 }
 
 #[test]
+fn a_journal_that_was_taken_or_cut_is_refused_and_nothing_is_touched() {
+    let disk = Simulated::new(10);
+    let (node, ..) = ten(&disk);
+    drop(node);
+    let disk = disk.after_crash();
+    let path = Path::new("/data/journal");
+    let whole = disk.open(path, OpenOptions::default()).unwrap();
+    let expected = whole.len().unwrap();
+    disk.remove_file(path).unwrap();
+    let refused = |disk: &Simulated, bytes: u64| {
+        let refused = common::try_open(disk, 5).err();
+        let Some(floe_log::OpenError::JournalCut {
+            found,
+            expected: whole,
+            ..
+        }) = refused
+        else {
+            panic!("{refused:?}");
+        };
+        assert_eq!((found, whole), (bytes, expected));
+    };
+    refused(&disk, 0);
+    assert!(!disk.exists(path));
+    let options = OpenOptions {
+        write: true,
+        create_new: true,
+        ..OpenOptions::default()
+    };
+    let cut = disk.open(path, options).unwrap();
+    // One sector less than it was made with.
+    cut.allocate(expected - 4096).unwrap();
+    refused(&disk, expected - 4096);
+}
+
+#[test]
 fn one_copy_of_the_identity_is_enough_and_another_cluster_is_refused() {
     let disk = Simulated::new(11);
     let (node, ..) = ten(&disk);

@@ -104,7 +104,8 @@ pub(crate) fn identity(disk: &dyn Disk, dir: &Path) -> Result<Option<Identity>, 
 
 fn is_empty(disk: &dyn Disk, dir: &Path) -> Result<bool, Failure> {
     let names = disk.list(dir).map_err(Engine::failed("list", dir))?;
-    let known = [LOCK, MARKER];
+    // A fresh file system has a folder of its own.
+    let known = [LOCK, MARKER, "lost+found"];
     let mut others = names.iter().filter_map(|name| name.file_name());
     Ok(others.all(|name| known.iter().any(|known| name == *known)))
 }

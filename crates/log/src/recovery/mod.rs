@@ -105,23 +105,30 @@ fn check_identity(dir: &Path, config: &Config, identity: &Identity) -> Result<()
     })
 }
 
-fn open_ring(disk: &dyn Disk, dir: &Path, identity: &Identity) -> Result<Ring, Failure> {
+fn open_ring(disk: &dyn Disk, dir: &Path, identity: &Identity) -> Result<Ring, OpenError> {
     let path = format::journal_path(dir);
-    let len = u64::from(identity.ring_sectors) * SECTOR as u64;
+    let expected = u64::from(identity.ring_sectors) * SECTOR as u64;
+    let cut = |path, found| OpenError::JournalCut {
+        path,
+        found,
+        expected,
+    };
+    if !disk.exists(&path) {
+        return Err(cut(path, 0));
+    }
     let options = OpenOptions {
         write: true,
-        create_new: !disk.exists(&path),
+        create_new: false,
         direct: true,
         dsync: true,
     };
     let file = disk
         .open(&path, options)
         .map_err(Engine::failed("open", &path))?;
-    if file.len().map_err(Engine::failed("measure", &path))? < len {
-        // Cut short from outside: what is missing is judged as sectors that were never written.
-        file.allocate(len)
-            .map_err(Engine::failed("allocate", &path))?;
-        file.sync_data().map_err(Engine::failed("flush", &path))?;
+    // It was made whole before the identity was.
+    let found = file.len().map_err(Engine::failed("measure", &path))?;
+    if found < expected {
+        return Err(cut(path, found));
     }
     Ok(Ring {
         file,

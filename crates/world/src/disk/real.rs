@@ -44,20 +44,23 @@ impl Real {
         Self::default()
     }
 
-    /// Whether files in this directory, opened as direct, bypass the page cache.
+    /// Whether files in this directory, opened as direct, bypass the page cache. On a full disk, where it cannot be found
+    /// out, they are taken to; it is asked again when there is room.
     pub fn bypasses_cache(&self, directory: &Path) -> io::Result<bool> {
         let device = retry_on_intr(|| rustix::fs::stat(directory))?.st_dev;
         if let Some(known) = self.direct.lock().get(&device) {
             return Ok(*known);
         }
-        let works = probe(directory)?;
+        let Some(works) = probe(directory)? else {
+            return Ok(true);
+        };
         self.direct.lock().insert(device, works);
         Ok(works)
     }
 }
 
-/// Writes and reads one block of a nameless-to-be file around the cache.
-fn probe(directory: &Path) -> io::Result<bool> {
+/// Writes and reads one block of a nameless-to-be file around the cache; `None` if there is no room for it.
+fn probe(directory: &Path) -> io::Result<Option<bool>> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let path = directory.join(format!(".direct-{}-{number}", std::process::id()));
@@ -66,18 +69,19 @@ fn probe(directory: &Path) -> io::Result<bool> {
     let works = match opened {
         Ok(fd) => transfers_block(&fd),
         // Some kernels make the file before they refuse the flag.
-        Err(Errno::INVAL | Errno::OPNOTSUPP) => Ok(false),
+        Err(Errno::INVAL | Errno::OPNOTSUPP) => Some(false),
         // Nothing may be written here; a reader through the cache is right in any case.
-        Err(Errno::ACCESS | Errno::ROFS | Errno::PERM) => return Ok(false),
-        Err(error) => Err(error.into()),
+        Err(Errno::ACCESS | Errno::ROFS | Errno::PERM) => return Ok(Some(false)),
+        Err(Errno::NOSPC | Errno::DQUOT) => None,
+        Err(error) => return Err(error.into()),
     };
     match std::fs::remove_file(&path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => works,
+        _ => Ok(works),
     }
 }
 
-fn transfers_block(fd: &OwnedFd) -> io::Result<bool> {
+fn transfers_block(fd: &OwnedFd) -> Option<bool> {
     let pool = Pool::new(BLOCK);
     let mut block = pool
         .try_get(BLOCK)
@@ -86,9 +90,9 @@ fn transfers_block(fd: &OwnedFd) -> io::Result<bool> {
     let written = retry_on_intr(|| rustix::io::pwrite(fd, &block, 0));
     let read = retry_on_intr(|| rustix::io::pread(fd, &mut block[..], 0));
     match (written, read) {
-        (Ok(BLOCK), Ok(BLOCK)) => Ok(true),
-        (Err(Errno::NOSPC | Errno::DQUOT), _) => Err(Errno::NOSPC.into()),
-        _ => Ok(false),
+        (Ok(BLOCK), Ok(BLOCK)) => Some(true),
+        (Err(Errno::NOSPC | Errno::DQUOT), _) => None,
+        _ => Some(false),
     }
 }
 
