@@ -176,6 +176,8 @@ fn refusals_name_the_thing_and_have_their_exit_code() {
     let node = Node::start();
     for (arguments, code, part) in [
         (&["topic", "describe", "none"][..], REFUSED, "none"),
+        (&["group", "describe", "idle"], REFUSED, "'idle'"),
+        (&["group", "delete", "idle"], REFUSED, "'idle'"),
         (&["topic", "create", "a/b"], REFUSED, "a/b"),
         (&["topic", "create", "a b"], REFUSED, "a b"),
         (&["consume", "none"], REFUSED, "none"),
@@ -213,4 +215,6 @@ fn a_stopped_nodes_directory_is_verified_whole() {
     assert!(output.status.success());
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["condition"], "whole", "{report}");
+    let mut generations = report["generations"].as_array().unwrap().iter();
+    assert!(generations.any(|one| one["topic"] == "kept"), "{report}");
 }

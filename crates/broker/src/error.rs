@@ -33,8 +33,10 @@ pub enum ProduceError {
     #[error("unknown topic or partition {0}")]
     UnknownPartition(TopicPartition),
     /// The topic is one of Floe's own.
-    #[error("partition {0} belongs to Floe itself; clients cannot write it")]
-    NotWritable(TopicPartition),
+    #[error(
+        "topic '{0}' belongs to Floe itself; clients cannot write it, produce to another topic"
+    )]
+    NotWritable(TopicName),
     /// The batch is not taken; its class says what to do.
     #[error("{reason}")]
     Batch {

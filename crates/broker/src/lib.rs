@@ -34,7 +34,7 @@ pub use floe_cluster::{
     Undecodable,
 };
 pub use groups::Groups;
-pub use offline::log_starts;
+pub use offline::Topics;
 pub use offsets::{FoundOffset, OffsetSpec};
 pub use produce::{Pending, ProduceOptions, Produced, ProducerIdentity};
 pub use settings::{Settings, World};

@@ -2,20 +2,38 @@
 
 use std::collections::BTreeMap;
 
-use floe_cluster::Undecodable;
+use floe_cluster::{Catalog, Undecodable};
 use floe_log::Stream;
-use floe_model::{Offset, PartitionIndex, TopicPartition};
+use floe_model::{Offset, PartitionIndex, TopicId, TopicName, TopicPartition};
 
 use crate::controller::{CATALOG_GROUP, fold};
 
-/// The first offset kept of each partition, by the catalog that the log's streams hold. Of a topic whose deletion is not
-/// completed nothing is kept.
-pub fn log_starts(streams: &[Stream]) -> Result<BTreeMap<TopicPartition, Offset>, Undecodable> {
+/// What the catalog says of the topics whose data lies there.
+#[derive(Clone, Debug, Default)]
+pub struct Topics {
+    /// The first offset kept of each partition. Of a topic whose deletion is not completed nothing is kept.
+    pub log_starts: BTreeMap<TopicPartition, Offset>,
+    /// Their names, also of those whose deletion is not completed.
+    pub names: BTreeMap<TopicId, TopicName>,
+}
+
+impl Topics {
+    /// By the catalog that the log's streams hold.
+    pub fn read(streams: &[Stream]) -> Result<Self, Undecodable> {
+        let stream = streams.iter().find(|stream| stream.group == CATALOG_GROUP);
+        let catalog = stream.map(fold).transpose()?.unwrap_or_default();
+        let deleted = catalog.tombstones.iter();
+        let deleted = deleted.map(|(id, tombstone)| (*id, tombstone.name.clone()));
+        let names = catalog.names.clone().into_iter().chain(deleted);
+        Ok(Self {
+            names: names.collect(),
+            log_starts: log_starts(catalog),
+        })
+    }
+}
+
+fn log_starts(catalog: Catalog) -> BTreeMap<TopicPartition, Offset> {
     let mut starts = BTreeMap::new();
-    let Some(stream) = streams.iter().find(|stream| stream.group == CATALOG_GROUP) else {
-        return Ok(starts);
-    };
-    let catalog = fold(stream)?;
     for topic in catalog.topics.values() {
         let each = topic.partitions.iter();
         starts.extend(each.map(|kept| (topic.address(kept.index), kept.log_start)));
@@ -25,14 +43,14 @@ pub fn log_starts(streams: &[Stream]) -> Result<BTreeMap<TopicPartition, Offset>
         let gone = Offset(u64::MAX);
         starts.extend(each.map(|partition| (TopicPartition { topic, partition }, gone)));
     }
-    Ok(starts)
+    starts
 }
 
 #[cfg(test)]
 mod tests {
     use floe_cluster::{Command, NewPartition, format};
     use floe_log::{CatalogEntry, Snapshot};
-    use floe_model::{Boot, Incarnation, NodeId, TopicId, TopicName};
+    use floe_model::{Boot, Incarnation, NodeId};
     use floe_replication::{Leader, Member};
 
     use super::*;
@@ -82,6 +100,10 @@ mod tests {
         }
     }
 
+    fn read(streams: &[Stream]) -> Topics {
+        Topics::read(streams).unwrap()
+    }
+
     #[test]
     fn log_starts_are_those_of_snapshot_and_entries() {
         let before = fold(&stream(&[create()])).unwrap();
@@ -92,28 +114,34 @@ mod tests {
         };
         let advance = Command::AdvanceLogStart(vec![(address(1), Offset(7))]);
         let mut after = stream(&[create(), advance]);
-        let whole = log_starts(std::slice::from_ref(&after)).unwrap();
+        let whole = read(std::slice::from_ref(&after)).log_starts;
         assert_eq!(
             whole,
             [(address(0), Offset(0)), (address(1), Offset(7))].into()
         );
         after.snapshot = Some(snapshot);
         after.entries.remove(0);
-        assert_eq!(log_starts(&[after]).unwrap(), whole);
+        assert_eq!(read(&[after]).log_starts, whole);
     }
 
     #[test]
     fn nothing_is_kept_of_a_topic_that_is_being_deleted() {
         let deleted = stream(&[create(), Command::DeleteTopic(TOPIC)]);
-        let starts = log_starts(&[deleted]).unwrap();
-        assert_eq!(starts.get(&address(1)), Some(&Offset(u64::MAX)));
+        let topics = read(&[deleted]);
+        let start = topics.log_starts.get(&address(1));
+        assert_eq!(start, Some(&Offset(u64::MAX)));
+        assert_eq!(
+            topics.names[&TOPIC].as_str(),
+            "t",
+            "its data may still be there"
+        );
     }
 
     #[test]
     fn a_catalog_that_cannot_be_read_is_said() {
         let mut broken = stream(&[create()]);
         broken.entries[0].data = bytes::Bytes::from_static(b"\xff\xff");
-        assert!(log_starts(&[broken]).is_err());
-        assert!(log_starts(&[]).unwrap().is_empty());
+        assert!(Topics::read(&[broken]).is_err());
+        assert!(read(&[]).names.is_empty());
     }
 }

@@ -1,6 +1,6 @@
 //! Why a request of a group's client is not done: cheap, expected, and told apart by what the client does next.
 
-use crate::MemberId;
+use crate::{ConsumerId, GroupId, MemberId};
 
 /// Why a request is refused. Doors map each variant to their own code.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -52,8 +52,8 @@ pub enum Refusal {
     )]
     MetadataTooLarge(usize),
     /// Kafka: GROUP_ID_NOT_FOUND.
-    #[error("there is no such group")]
-    NotFound,
+    #[error("there is no group '{0}'")]
+    NotFound(GroupId),
     /// Kafka: NON_EMPTY_GROUP; end its members first.
     #[error("the group has members; end them first")]
     NotEmpty,
@@ -62,8 +62,13 @@ pub enum Refusal {
     SubscribedToTopic,
 
     /// HTTP: 409; register first.
-    #[error("consumer is not registered here; register it first")]
-    NotRegistered,
+    #[error("consumer '{0}' is not registered here; register it first")]
+    NotRegistered(ConsumerId),
+    /// HTTP: 409; the call names no consumer, and its connection is nobody's.
+    #[error(
+        "no consumer is registered over this connection; name one with the parameter consumerId, or register one over it first"
+    )]
+    NoConsumer,
     /// HTTP: 400; same consumer id, another group, other topics or another style.
     #[error("Consumer already registered with different parameters")]
     RegisteredDifferently,

@@ -26,6 +26,9 @@ pub enum Error {
         /// The limit in force.
         limit: usize,
     },
+    /// What came is no frame at all.
+    #[error("this is {0}, which the Kafka port (kafka.port) does not speak; {remedy}", remedy = .0.remedy())]
+    Foreign(Foreign),
     /// The frame ends inside this field.
     #[error("request ends inside its {0}")]
     Short(&'static str),
@@ -37,13 +40,50 @@ pub enum Error {
     TaggedFields(u32),
 }
 
+/// Another protocol, told by its first four bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Foreign {
+    /// A method and a blank, or a part of it; also the preface of HTTP/2.
+    #[error("an HTTP request")]
+    Http,
+    /// The record header of a handshake (RFC 8446, 5.1).
+    #[error("the beginning of TLS")]
+    Tls,
+}
+
+impl Foreign {
+    fn of(bytes: [u8; LENGTH_BYTES]) -> Option<Self> {
+        match &bytes {
+            b"GET " | b"PUT " | b"POST" | b"HEAD" | b"DELE" | b"OPTI" | b"PATC" | b"CONN"
+            | b"TRAC" | b"PRI " => Some(Self::Http),
+            [0x16, 3, ..] => Some(Self::Tls),
+            _ => None,
+        }
+    }
+
+    fn remedy(self) -> &'static str {
+        match self {
+            Self::Http => {
+                "the HTTP ports are http.discovery.port, http.produce.port, http.consume.port and metrics.port"
+            }
+            Self::Tls => "set the client to plain text (security.protocol=PLAINTEXT)",
+        }
+    }
+}
+
 /// Checks an announced frame length: at least the fixed header, at most `limit`.
 pub fn length(announced: [u8; LENGTH_BYTES], limit: usize) -> Result<usize, Error> {
-    let announced = i32::from_be_bytes(announced);
-    usize::try_from(announced)
+    let bytes = i32::from_be_bytes(announced);
+    usize::try_from(bytes)
         .ok()
         .filter(|l| (8..=limit).contains(l))
-        .ok_or(Error::Length { announced, limit })
+        .ok_or_else(|| match Foreign::of(announced) {
+            Some(foreign) => Error::Foreign(foreign),
+            None => Error::Length {
+                announced: bytes,
+                limit,
+            },
+        })
 }
 
 /// The header of a request.
@@ -169,6 +209,17 @@ mod tests {
                 })
             );
         }
+    }
+
+    #[test]
+    fn another_protocol_is_called_by_its_name() {
+        for first in [b"GET ", b"POST", b"PRI "] {
+            let error = length(*first, 100).unwrap_err();
+            assert_eq!(error, Error::Foreign(Foreign::Http));
+            assert!(error.to_string().contains("http.produce.port"), "{error}");
+        }
+        let error = length([0x16, 3, 1, 2], 100).unwrap_err();
+        assert!(error.to_string().contains("PLAINTEXT"), "{error}");
     }
 
     proptest! {

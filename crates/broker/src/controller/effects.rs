@@ -101,7 +101,7 @@ impl<'a> Work<'a> {
             member,
             members: members.to_vec(),
             settings,
-            internal: topic.internal,
+            internal: topic.internal.then(|| topic.name.clone()),
             log,
         };
         let producers = Producers::default().counted_in(node.producers.clone());

@@ -75,7 +75,7 @@ impl Groups {
         shard.caught_up().await;
         let step = |state: &mut State| {
             if !state.is_known(group) {
-                return Err(Refusal::NotFound.into());
+                return Err(Refusal::NotFound(group.clone()).into());
             }
             let results: Vec<_> = partitions
                 .iter()
@@ -111,7 +111,7 @@ impl Groups {
                 return Err(Refusal::NotEmpty.into());
             }
             if !state.is_known(group) {
-                return Err(Refusal::NotFound.into());
+                return Err(Refusal::NotFound(group.clone()).into());
             }
             let prefix = row::prefix(group);
             let rows = deletions(state.table.prefix(&prefix));

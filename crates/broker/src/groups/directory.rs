@@ -28,10 +28,13 @@ pub(super) struct Directory {
 impl Directory {
     pub(super) fn find(&self, caller: &Caller) -> Result<Place, Refusal> {
         let place = match caller {
-            Caller::Id(consumer) => self.stateless.get(consumer),
-            Caller::Connection(connection) => self.bound.get(connection),
+            Caller::Id(consumer) => {
+                let absent = || Refusal::NotRegistered(consumer.clone());
+                self.stateless.get(consumer).ok_or_else(absent)
+            }
+            Caller::Connection(connection) => self.bound.get(connection).ok_or(Refusal::NoConsumer),
         };
-        place.cloned().ok_or(Refusal::NotRegistered)
+        place.cloned()
     }
 
     pub(super) fn insert(

@@ -145,7 +145,7 @@ impl Poll<'_> {
             .groups
             .get(group)
             .map(|entry| Arc::clone(&entry.changed))
-            .ok_or(Refusal::NotRegistered)?;
+            .ok_or_else(|| Refusal::NotRegistered(consumer.clone()))?;
         let starts = partitions
             .into_iter()
             .filter_map(|partition| {

@@ -150,13 +150,14 @@ impl State {
         consumer: &ConsumerId,
         registration: u64,
     ) -> Result<&mut assigned::Group, Refusal> {
-        let entry = self.groups.get_mut(id).ok_or(Refusal::NotRegistered)?;
+        let absent = || Refusal::NotRegistered(consumer.clone());
+        let entry = self.groups.get_mut(id).ok_or_else(absent)?;
         let Machine::Assigned(group) = &mut entry.machine else {
-            return Err(Refusal::NotRegistered);
+            return Err(absent());
         };
         match group.member(consumer) {
             Some(member) if member.registration == registration => Ok(group),
-            Some(_) | None => Err(Refusal::NotRegistered),
+            Some(_) | None => Err(absent()),
         }
     }
 

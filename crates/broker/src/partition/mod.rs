@@ -15,7 +15,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use floe_cluster::TopicSettings;
 use floe_log::{AppendError, Full, Log, PartitionLog};
-use floe_model::{LeaderEpoch, Offset, Timestamp, TopicPartition};
+use floe_model::{LeaderEpoch, Offset, Timestamp, TopicName, TopicPartition};
 use floe_replication::Member;
 use floe_wire::batch::{self, Checked, Class, Rules};
 use floe_wire::codec::Scratch;
@@ -35,7 +35,8 @@ pub(crate) struct Partition {
     pub(crate) epoch: LeaderEpoch,
     pub(crate) member: Member,
     pub(crate) settings: TopicSettings,
-    pub(crate) internal: bool,
+    /// Name of the topic, if it is one of Floe's own.
+    pub(crate) internal: Option<TopicName>,
     pub(crate) log: Arc<PartitionLog>,
     pub(crate) progress: Progress,
     log_start: AtomicU64,
@@ -70,7 +71,8 @@ pub(crate) struct Opened {
     pub(crate) member: Member,
     pub(crate) members: Vec<Member>,
     pub(crate) settings: TopicSettings,
-    pub(crate) internal: bool,
+    /// Name of the topic, if it is one of Floe's own.
+    pub(crate) internal: Option<TopicName>,
     pub(crate) log: Arc<PartitionLog>,
 }
 
@@ -124,8 +126,8 @@ impl Partition {
         options: ProduceOptions,
         now: Now,
     ) -> Result<Pending, ProduceError> {
-        if self.internal && !options.internal {
-            return Err(ProduceError::NotWritable(self.address));
+        if let Some(topic) = self.internal.as_ref().filter(|_| !options.internal) {
+            return Err(ProduceError::NotWritable(topic.clone()));
         }
         BENCH.with_borrow_mut(|bench| {
             let checked = batch::check(batch, &self.rules(now.wall), &mut bench.scratch)?;

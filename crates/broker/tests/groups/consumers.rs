@@ -50,7 +50,10 @@ async fn the_next_poll_commits_and_a_restart_reads_on_exactly_there() {
     outside.disk = outside.disk.after_power_cut();
 
     let node = outside.start().await;
-    assert_eq!(refused(node.poll("c").await), Refusal::NotRegistered);
+    assert_eq!(
+        refused(node.poll("c").await),
+        Refusal::NotRegistered("c".into())
+    );
     node.register("g", "c", &["t"], OnNewGroup::Latest)
         .await
         .unwrap();
@@ -66,7 +69,10 @@ async fn the_next_poll_commits_and_a_restart_reads_on_exactly_there() {
         .goodbye(&stateless("c"), &Used::All)
         .await
         .unwrap();
-    assert_eq!(refused(node.poll("c").await), Refusal::NotRegistered);
+    assert_eq!(
+        refused(node.poll("c").await),
+        Refusal::NotRegistered("c".into())
+    );
 }
 
 /// Scenario 8.
@@ -253,7 +259,10 @@ async fn an_idle_consumer_is_replaced_after_its_idle_time() {
     let waiting = node.waiting_poll("b");
     outside.clock.advance(Duration::from_secs(5));
     assert_eq!(shown(&waiting.await.unwrap().unwrap()), ["0:0=v"]);
-    assert_eq!(refused(node.poll("a").await), Refusal::NotRegistered);
+    assert_eq!(
+        refused(node.poll("a").await),
+        Refusal::NotRegistered("a".into())
+    );
     // The default is two minutes.
     outside.clock.advance(Duration::from_secs(119));
     tokio::time::sleep(Duration::from_millis(250)).await;
@@ -292,7 +301,7 @@ async fn a_bound_consumer_goes_with_its_connection() {
     let gone = groups
         .poll(&first, Received::Unsaid, Duration::ZERO, 1 << 20)
         .await;
-    assert_eq!(refused(gone), Refusal::NotRegistered);
+    assert_eq!(refused(gone), Refusal::NoConsumer);
     let second = bound(2);
     let polled = groups
         .poll(&second, Received::Unsaid, Duration::ZERO, 1 << 20)

@@ -175,7 +175,7 @@ async fn a_deleted_group_is_gone_for_good_and_others_stay() {
     groups.delete_group(&group("g")).await.unwrap();
     assert_eq!(
         refused(groups.delete_group(&group("g")).await),
-        Refusal::NotFound
+        Refusal::NotFound(group("g"))
     );
     assert_eq!(groups.describe(&group("g")), None);
     node.shut_down().await;
@@ -198,7 +198,7 @@ async fn single_positions_are_deleted_by_partition() {
     assert_eq!(node.committed("g", at), None);
     assert_eq!(node.committed("g", other), Some(1));
     let none = groups.delete_positions(&group("none"), &[at]).await;
-    assert_eq!(refused(none), Refusal::NotFound);
+    assert_eq!(refused(none), Refusal::NotFound(group("none")));
 }
 
 #[tokio::test(flavor = "multi_thread")]

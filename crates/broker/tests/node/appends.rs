@@ -209,7 +209,7 @@ async fn one_of_floes_own_topics_is_written_only_from_inside_and_never_deleted()
     assert_eq!(topic.id, again.id);
     let at = node.find("__own");
     let refused = node.append(at, &batch(&["a"])).await.unwrap_err();
-    assert!(matches!(refused, ProduceError::NotWritable(_)), "{refused}");
+    assert!(refused.to_string().contains("'__own'"), "{refused}");
     let options = floe_broker::ProduceOptions { internal: true };
     node.0
         .produce(at, &batch(&["a"]), options)

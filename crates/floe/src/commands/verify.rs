@@ -2,11 +2,15 @@
 //!
 //! Guarantees: reads everything, writes nothing. The exit code says whether data is damaged.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
+use floe_broker::{Topics, Undecodable};
+use floe_log::Stream;
 use floe_log::verify::{self, Condition, GenerationReport, Report, VerifyError};
+use floe_model::{TopicId, TopicName, TopicPartition};
 use floe_world::disk;
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
@@ -26,16 +30,23 @@ pub struct Verify {
 
 impl Verify {
     pub(super) fn run(self) -> Outcome {
+        check_is_there(&self.directory)?;
         let progress = ProgressBar::new_spinner().with_message("checking");
         progress.enable_steady_tick(Duration::from_millis(200));
-        let checked = verify::verify(&disk::Real::new(), &self.directory, floe_broker::log_starts);
+        let mut names = Names::default();
+        let topics = |streams: &[Stream]| {
+            let topics = Topics::read(streams)?;
+            names.0 = topics.names;
+            Ok::<_, Undecodable>(topics.log_starts)
+        };
+        let checked = verify::verify(&disk::Real::new(), &self.directory, topics);
         progress.finish_and_clear();
         let report = checked.map_err(|error| cannot(&self.directory, &error))?;
         let mut out = Output::stdout();
         if self.json {
-            out.json(&as_json(&report))?;
+            out.json(&as_json(&report, &names))?;
         } else {
-            print(&mut out, &self.directory, &report)?;
+            print(&mut out, &self.directory, &report, &names)?;
         }
         out.flush()?;
         match report.condition() {
@@ -51,6 +62,41 @@ impl Verify {
             )),
         }
     }
+}
+
+/// What the topics are called, if the catalog could be read.
+#[derive(Default)]
+struct Names(BTreeMap<TopicId, TopicName>);
+
+impl Names {
+    fn topic(&self, partition: TopicPartition) -> Option<&str> {
+        self.0.get(&partition.topic).map(TopicName::as_str)
+    }
+
+    /// `events/0 (7e1a8575d18c54013e864e08f61dabc7/0)`: by name, and as its files are called.
+    fn both(&self, partition: TopicPartition) -> String {
+        match self.topic(partition) {
+            Some(name) => format!("{name}/{} ({partition})", partition.partition),
+            None => partition.to_string(),
+        }
+    }
+}
+
+fn check_is_there(directory: &Path) -> Outcome {
+    let problem = match std::fs::metadata(directory) {
+        Ok(found) if found.is_dir() => return Ok(()),
+        Ok(_) => "is a file, not a directory",
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => "does not exist",
+        // What else is wrong, reading it will say.
+        Err(_) => return Ok(()),
+    };
+    Err(Failure::new(
+        Code::DirectoryUnusable,
+        format!(
+            "{} {problem}; give the data directory of a stopped node (--data-dir of floe dev)",
+            directory.display()
+        ),
+    ))
 }
 
 fn cannot(directory: &Path, error: &VerifyError) -> Failure {
@@ -73,10 +119,10 @@ fn cannot(directory: &Path, error: &VerifyError) -> Failure {
     Failure::new(code, error.to_string())
 }
 
-fn generations(report: &Report) -> impl Iterator<Item = (String, &GenerationReport)> {
+fn generations(report: &Report) -> impl Iterator<Item = (TopicPartition, &GenerationReport)> {
     report.partitions.iter().flat_map(|partition| {
         let of = partition.generations.iter();
-        of.map(move |generation| (partition.partition.to_string(), generation))
+        of.map(move |generation| (partition.partition, generation))
     })
 }
 
@@ -89,7 +135,7 @@ fn lost(generation: &GenerationReport) -> String {
     ranges.join(" ")
 }
 
-fn print(out: &mut Output, directory: &Path, report: &Report) -> Outcome {
+fn print(out: &mut Output, directory: &Path, report: &Report, names: &Names) -> Outcome {
     let journal = &report.journal;
     let (mut records, mut batches) = (0, 0);
     for (_, generation) in generations(report) {
@@ -115,14 +161,14 @@ fn print(out: &mut Output, directory: &Path, report: &Report) -> Outcome {
     ))?;
     out.line("")?;
     // A generation per start and partition: those without a record say nothing to people. JSON has them all.
-    let told = |one: &(String, &GenerationReport)| {
+    let told = |one: &(TopicPartition, &GenerationReport)| {
         one.1.start < one.1.end || !one.1.lost.is_empty() || one.1.files > 0
     };
     let rows = generations(report)
         .filter(told)
         .map(|(partition, generation)| {
             vec![
-                partition,
+                names.both(partition),
                 generation.epoch.to_string(),
                 generation.start.to_string(),
                 generation.end.to_string(),
@@ -145,7 +191,8 @@ fn print(out: &mut Output, directory: &Path, report: &Report) -> Outcome {
     out.table(&heading, rows.collect(), "There are no records.")?;
     out.line("")?;
     for finding in &report.findings {
-        out.line(format!("damage: {finding}"))?;
+        let told = finding.told(|partition| names.both(partition));
+        out.line(format!("damage: {told}"))?;
     }
     for path in &report.unnamed {
         out.line(format!("not named by anything: {}", path.display()))?;
@@ -159,11 +206,12 @@ fn print(out: &mut Output, directory: &Path, report: &Report) -> Outcome {
     })
 }
 
-fn as_json(report: &Report) -> Value {
+fn as_json(report: &Report, names: &Names) -> Value {
     let partitions: Vec<Value> = generations(report)
         .map(|(partition, generation)| {
             json!({
-                "partition": partition,
+                "topic": names.topic(partition),
+                "partition": partition.to_string(),
                 "epoch": generation.epoch.0,
                 "start": generation.start.0,
                 "end": generation.end.0,
@@ -175,7 +223,8 @@ fn as_json(report: &Report) -> Value {
             })
         })
         .collect();
-    let findings = report.findings.iter().map(ToString::to_string);
+    let findings = report.findings.iter();
+    let findings = findings.map(|finding| finding.told(|partition| names.both(partition)));
     json!({
         "condition": match report.condition() {
             Condition::Whole => "whole",
@@ -204,6 +253,7 @@ fn hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use floe_model::PartitionIndex;
 
     #[test]
     fn a_directory_that_is_none_of_floes_is_named_as_such() {
@@ -215,5 +265,26 @@ mod tests {
         let failure = verify.run().unwrap_err();
         assert_eq!(failure.code, Code::DirectoryUnusable);
         assert!(failure.message.contains("no node.id"), "{failure}");
+        let cannot = |path: PathBuf| check_is_there(&path).unwrap_err().message;
+        let absent = cannot(directory.path().join("nope"));
+        assert!(absent.contains("nope does not exist"), "{absent}");
+        let file = directory.path().join("README.md");
+        std::fs::write(&file, "").unwrap();
+        let file = cannot(file);
+        assert!(file.contains("README.md is a file"), "{file}");
+    }
+
+    #[test]
+    fn a_partition_is_called_by_its_topic_and_as_its_files_are() {
+        let topic = TopicId([7; 16]);
+        let name = TopicName::parse("events").unwrap();
+        let names = Names(BTreeMap::from([(topic, name)]));
+        let partition = PartitionIndex(2);
+        let id = "07070707070707070707070707070707";
+        let both = names.both(TopicPartition { topic, partition });
+        assert_eq!(both, format!("events/2 ({id}/2)"));
+        let topic = TopicId::ZERO;
+        let unknown = TopicPartition { topic, partition };
+        assert_eq!(names.both(unknown), unknown.to_string());
     }
 }

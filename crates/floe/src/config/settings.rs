@@ -222,7 +222,7 @@ settings! {
         offset_metadata_max_bytes: usize = "offset.metadata.max.bytes", Kind::Bytes { min: 0, max: MIB }, Default::Is("4096");
     }
     "Limits" {
-        #[doc = "Largest frame of the Kafka protocol."]
+        #[doc = "Largest frame of the Kafka protocol; at most what requests have of the memory, about a sixth of `memory.limit.bytes`."]
         socket_request_max_bytes: usize = "socket.request.max.bytes", Kind::Bytes { min: 64 << 10, max: GIB }, Default::Is("104857600");
         #[doc = "Most bytes of records in one Fetch answer, whatever the client asks; a larger batch comes alone."]
         fetch_max_bytes: usize = "fetch.max.bytes", Kind::Bytes { min: 1024, max: GIB }, Default::Is("8MiB");

@@ -1,6 +1,6 @@
 //! The node's addresses: every port is taken before any of them answers.
 //!
-//! Guarantees: a port of 0 becomes one port that is free on all addresses; a port in use is named with its setting.
+//! Guarantees: a port of 0 becomes one port that is free on all addresses; every port in use is named with its setting.
 //! Order: sockets are bound first, listen when the node is ready, and the Kafka port is the last to do so; until then a
 //! caller is refused and never left waiting.
 
@@ -108,10 +108,18 @@ pub fn bind(config: &Config, addresses_from: &Place) -> Outcome<Vec<Bound>> {
     if *addresses_from == Place::Default && addresses.iter().any(|address| has(*address)) {
         addresses.retain(|address| has(*address));
     }
-    let doors = Door::ALL.into_iter();
-    doors
-        .map(|door| bind_door(door, door.port(config), &addresses))
-        .collect()
+    let (mut bound, mut failed) = (Vec::new(), Vec::new());
+    for door in Door::ALL {
+        match bind_door(door, door.port(config), &addresses) {
+            Ok(one) => bound.push(one),
+            Err(failure) => failed.push(failure),
+        }
+    }
+    if failed.is_empty() {
+        Ok(bound)
+    } else {
+        Err(all_unavailable(&failed))
+    }
 }
 
 /// Whether the machine has this address.
@@ -119,7 +127,10 @@ fn has(address: IpAddr) -> bool {
     bind_socket(SocketAddr::new(address, 0)).is_ok()
 }
 
-fn bind_door(door: Door, port: u16, addresses: &[IpAddr]) -> Outcome<Bound> {
+/// A port that a door does not get.
+type Refused = (Door, SocketAddr, io::Error);
+
+fn bind_door(door: Door, port: u16, addresses: &[IpAddr]) -> Result<Bound, Refused> {
     let mut tries = if port == 0 { TRIES } else { 1 };
     loop {
         tries -= 1;
@@ -132,7 +143,7 @@ fn bind_door(door: Door, port: u16, addresses: &[IpAddr]) -> Outcome<Bound> {
                 });
             }
             Err((_, error)) if tries > 0 && error.kind() == io::ErrorKind::AddrInUse => {}
-            Err((address, error)) => return Err(unavailable(door, &address.to_string(), &error)),
+            Err((address, error)) => return Err((door, address, error)),
         }
     }
 }
@@ -162,6 +173,27 @@ fn bind_socket(address: SocketAddr) -> io::Result<TcpSocket> {
     socket.set_reuseaddr(cfg!(unix))?;
     socket.bind(address)?;
     Ok(socket)
+}
+
+/// Names all ports that are taken at once, since whoever runs a second node meets them all.
+fn all_unavailable(refused: &[Refused]) -> Failure {
+    let is_taken = |one: &&Refused| one.2.kind() == io::ErrorKind::AddrInUse;
+    if let Some((door, address, error)) = refused.iter().find(|one| !is_taken(one)) {
+        return unavailable(*door, &address.to_string(), error);
+    }
+    if let [(door, address, error)] = refused {
+        return unavailable(*door, &address.to_string(), error);
+    }
+    let list = |one: fn(&Refused) -> String| refused.iter().map(one).collect::<Vec<_>>();
+    let taken = list(|(door, address, _)| format!("{address} ({})", door.setting())).join(", ");
+    let sets = list(|(door, _, _)| format!("--set {}=0", door.setting())).join(" ");
+    Failure::new(
+        Code::AddressUnavailable,
+        format!(
+            "these are in use by other programs: {taken}. To run beside them, with a --data-dir of its own, let the \
+             system choose the ports: {sets}"
+        ),
+    )
 }
 
 fn unavailable(door: Door, address: &str, error: &io::Error) -> Failure {
@@ -231,6 +263,25 @@ mod tests {
         assert_eq!(failure.code, Code::AddressUnavailable);
         assert!(failure.message.contains("metrics.port"), "{failure}");
         assert!(failure.message.contains(&port.to_string()), "{failure}");
+    }
+
+    #[tokio::test]
+    async fn all_ports_in_use_are_told_at_once() {
+        let first = bind(&config(&FREE), &Place::Default).unwrap();
+        let mut sets = Vec::new();
+        for one in &first {
+            sets.push(format!("{}={}", one.door.setting(), one.port));
+        }
+        let _listening: Vec<_> = first.into_iter().map(Bound::listen).collect();
+        let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
+        let failure = bind(&config(&sets), &Place::Default).unwrap_err();
+        assert_eq!(failure.code, Code::AddressUnavailable);
+        for (set, door) in sets.iter().zip(Door::ALL) {
+            let port = set.rsplit('=').next().unwrap();
+            let free = format!("--set {}=0", door.setting());
+            assert!(failure.message.contains(&format!(":{port} ")), "{failure}");
+            assert!(failure.message.contains(&free), "{failure}");
+        }
     }
 
     #[tokio::test]

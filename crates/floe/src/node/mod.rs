@@ -1,6 +1,6 @@
 //! Assembly of a node: addresses, the broker, the doors, and an orderly end.
 //!
-//! Order: all ports are taken; the broker recovers; the doors begin to listen, Kafka's last; the node says it is ready.
+//! Order: the data directory is looked at; all ports are taken; the broker recovers; the doors begin to listen, Kafka's last; the node says it is ready.
 //! Ends in the opposite order. A failed write ends the process without any order: what is acknowledged is on the disk.
 
 pub mod banner;

@@ -22,6 +22,8 @@ use crate::listen::Limits;
 pub(crate) struct Bounds {
     /// Bytes, before and after decompression.
     pub(crate) bytes: usize,
+    /// The setting that says so, if one does.
+    pub(crate) setting: Option<&'static str>,
     /// Between two pieces.
     pub(crate) stall: Duration,
     /// In all.
@@ -41,17 +43,37 @@ impl Bounds {
     pub(crate) fn new(bytes: usize, limits: &Limits, pool: Pool) -> Self {
         Self {
             bytes,
+            setting: None,
             stall: limits.body_stall,
             time: limits.body,
             pool,
         }
     }
 
-    fn refusal(&self) -> Problem {
+    /// The same, by a setting that an operator can raise.
+    pub(crate) fn set_by(self, setting: &'static str) -> Self {
+        Self {
+            setting: Some(setting),
+            ..self
+        }
+    }
+
+    fn empty(&self) -> Problem {
+        self.refusal("the body is empty: send one")
+    }
+
+    /// `told` is what the body says of itself, or what is known of it where reading ended.
+    fn too_large(&self, told: &str) -> Problem {
+        let raise = self.setting.map(|setting| format!(", or raise {setting}"));
+        let raise = raise.unwrap_or_default();
+        self.refusal(&format!("the body {told}: send less per request{raise}"))
+    }
+
+    fn refusal(&self, why: &str) -> Problem {
         Problem::bad(
             "invalid-length",
             format!(
-                "Content length must be greater than 0 and at most {} bytes; send fewer records per request",
+                "Content length must be greater than 0 and at most {} bytes; {why}",
                 self.bytes
             ),
         )
@@ -67,7 +89,7 @@ pub(crate) async fn read(
 ) -> Result<Bytes, Problem> {
     let bytes = read_any(headers, body, bounds).await?;
     if bytes.is_empty() {
-        return Err(bounds.refusal());
+        return Err(bounds.empty());
     }
     Ok(bytes)
 }
@@ -82,8 +104,8 @@ pub(crate) async fn read_any(
         .get(header::CONTENT_LENGTH)
         .and_then(|v| v.to_str().ok())
         .and_then(|v| v.parse::<u64>().ok());
-    if declared.is_some_and(|d| d > bounds.bytes as u64) {
-        return Err(bounds.refusal());
+    if let Some(declared) = declared.filter(|declared| *declared > bounds.bytes as u64) {
+        return Err(bounds.too_large(&format!("has {declared}")));
     }
     let encoding = Encoding::of(headers)?;
     let declared = declared.map_or(bounds.bytes, |d| d as usize);
@@ -125,7 +147,7 @@ async fn collect(mut body: Body, declared: usize, bounds: &Bounds) -> Result<Byt
             continue;
         };
         if len + data.len() > bounds.bytes {
-            return Err(bounds.refusal());
+            return Err(bounds.too_large("has more"));
         }
         let mut into = match gathered.take() {
             Some(into) if into.len() >= len + data.len() => into,
@@ -220,7 +242,7 @@ impl Encoding {
         };
         match decoded {
             Ok(Some(len)) => Ok(out.freeze(len)),
-            Ok(None) => Err(bounds.refusal()),
+            Ok(None) => Err(bounds.too_large("decompresses to more")),
             Err(e) => Err(Problem::bad(
                 "undecodable-body",
                 format!("the body does not decompress as its Content-Encoding says: {e}"),
@@ -256,6 +278,7 @@ mod tests {
     fn bounds(bytes: usize) -> Bounds {
         Bounds {
             bytes,
+            setting: Some("http.produce.body.max.bytes"),
             stall: Duration::from_millis(20),
             time: Duration::from_millis(200),
             pool: Pool::new(16 * 1024 * 1024),
@@ -278,10 +301,10 @@ mod tests {
         let unread = chunks(Vec::new(), true);
         let problem = read(&headers, unread, &bounds(10)).await.unwrap_err();
         assert_eq!(problem.status, StatusCode::BAD_REQUEST);
-        assert!(
-            problem.detail.contains("at most 10 bytes"),
-            "{}",
-            problem.detail
+        assert_eq!(
+            problem.detail,
+            "Content length must be greater than 0 and at most 10 bytes; the body has 11: send less per request, or \
+             raise http.produce.body.max.bytes"
         );
     }
 
@@ -320,9 +343,11 @@ mod tests {
         let above = chunks(vec![vec![1; 5000], vec![2; 5001]], true);
         assert!(read(&none, above, &bounds(10_000)).await.is_err());
         let empty = chunks(Vec::new(), false);
+        let problem = read(&none, empty, &bounds(10)).await.unwrap_err();
+        assert_eq!(problem.kind, "invalid-length");
         assert_eq!(
-            read(&none, empty, &bounds(10)).await.unwrap_err().kind,
-            "invalid-length"
+            problem.detail,
+            "Content length must be greater than 0 and at most 10 bytes; the body is empty: send one"
         );
     }
 

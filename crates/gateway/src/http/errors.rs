@@ -164,12 +164,12 @@ impl From<Refusal> for Problem {
             Refusal::MetadataTooLarge(limit) => {
                 Self::bad("registration-too-large", text).with("limit", limit)
             }
-            Refusal::NotRegistered => conflict("not-registered"),
+            Refusal::NotRegistered(_) | Refusal::NoConsumer => conflict("not-registered"),
             Refusal::Superseded => conflict("superseded"),
             Refusal::InconsistentProtocol => conflict("other-kind-of-group"),
             Refusal::NotEmpty => conflict("group-not-empty"),
             Refusal::SubscribedToTopic => conflict("group-subscribed"),
-            Refusal::NotFound => Self::absent("unknown-group", text),
+            Refusal::NotFound(_) => Self::absent("unknown-group", text),
             Refusal::Full => Self::later(text, 5),
             Refusal::MemberIdRequired(_)
             | Refusal::UnknownMember
@@ -233,7 +233,10 @@ mod tests {
                 ProduceError::UnknownPartition(tp()),
                 (404, "unknown-partition"),
             ),
-            (ProduceError::NotWritable(tp()), (403, "internal-topic")),
+            (
+                ProduceError::NotWritable(TopicName::parse("__own").unwrap()),
+                (403, "internal-topic"),
+            ),
             (batch(Class::Corrupt), (400, "invalid-record")),
             (batch(Class::Invalid), (400, "invalid-record")),
             (batch(Class::TooLarge), (413, "record-too-large")),
@@ -410,10 +413,11 @@ mod tests {
                 Refusal::MetadataTooLarge(1),
                 (400, "registration-too-large"),
             ),
-            (Refusal::NotFound, (404, "unknown-group")),
+            (Refusal::NotFound("g".into()), (404, "unknown-group")),
             (Refusal::NotEmpty, (409, "group-not-empty")),
             (Refusal::SubscribedToTopic, (409, "group-subscribed")),
-            (Refusal::NotRegistered, (409, "not-registered")),
+            (Refusal::NotRegistered("c".into()), (409, "not-registered")),
+            (Refusal::NoConsumer, (409, "not-registered")),
             (
                 Refusal::RegisteredDifferently,
                 (400, "registered-differently"),

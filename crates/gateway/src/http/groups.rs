@@ -31,7 +31,7 @@ pub(crate) async fn describe(
     Query::parse(query.as_deref(), &[])?;
     let group = GroupId::from(group);
     let description = api.broker.groups().describe(&group);
-    let description = description.ok_or(Refusal::NotFound)?;
+    let description = description.ok_or_else(|| Refusal::NotFound(group.clone()))?;
     let mut owners = HashMap::new();
     let mut members = Vec::with_capacity(description.members.len());
     for member in &description.members {

@@ -26,7 +26,7 @@ mod media;
 mod metrics;
 mod node;
 mod path;
-mod problem;
+pub(crate) mod problem;
 mod produce;
 mod query;
 mod read;

@@ -79,10 +79,18 @@ impl Door {
         memory: Pool,
         metrics: Metrics,
     ) -> Self {
+        let frame_bytes_max = connection::frame_bytes_max(settings.frame_bytes_max, &memory);
+        if frame_bytes_max < settings.frame_bytes_max {
+            tracing::info!(
+                setting = settings.frame_bytes_max,
+                limit = frame_bytes_max,
+                "memory allows smaller Kafka requests than socket.request.max.bytes; raise memory.limit.bytes for larger ones"
+            );
+        }
         Self(Arc::new(Inner {
             broker,
             gate,
-            frame_bytes_max: connection::frame_bytes_max(settings.frame_bytes_max, &memory),
+            frame_bytes_max,
             settings,
             memory,
             metrics,

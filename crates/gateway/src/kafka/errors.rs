@@ -103,12 +103,13 @@ pub(super) fn refusal(refusal: &Refusal) -> ErrorCode {
         Refusal::FencedInstance => ErrorCode::FencedInstanceId,
         Refusal::InconsistentProtocol => ErrorCode::InconsistentGroupProtocol,
         Refusal::Full => ErrorCode::GroupMaxSizeReached,
-        Refusal::NotFound => ErrorCode::GroupIdNotFound,
+        Refusal::NotFound(_) => ErrorCode::GroupIdNotFound,
         Refusal::NotEmpty => ErrorCode::NonEmptyGroup,
         Refusal::SubscribedToTopic => ErrorCode::GroupSubscribedToTopic,
         // The last four speak to consumers over HTTP and cannot be met here.
         Refusal::MetadataTooLarge(_)
-        | Refusal::NotRegistered
+        | Refusal::NotRegistered(_)
+        | Refusal::NoConsumer
         | Refusal::RegisteredDifferently
         | Refusal::Superseded
         | Refusal::UnknownDelivery => ErrorCode::InvalidRequest,
@@ -174,7 +175,7 @@ mod tests {
             (refusal(&Refusal::FencedInstance), 82),
             (refusal(&Refusal::InconsistentProtocol), 23),
             (refusal(&Refusal::Full), 81),
-            (refusal(&Refusal::NotFound), 69),
+            (refusal(&Refusal::NotFound("g".into())), 69),
             (refusal(&Refusal::NotEmpty), 68),
             (refusal(&Refusal::SubscribedToTopic), 86),
             (refusal(&Refusal::MetadataTooLarge(1)), 42),

@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::http::{StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 
+use crate::http::problem::{self, Problem};
 use crate::listen::{Connection, Gate, Http};
 
 /// Serves `registry` on `listener` until the gate's stop.
@@ -20,9 +21,18 @@ pub async fn run(gate: Gate, listener: TcpListener, registry: Arc<Registry>) {
     let router = Router::new()
         .route("/metrics", get(metrics))
         .route("/status", get(|| async { "ready\n" }))
+        .fallback(no_resource)
         .with_state(registry);
     let http = Http::new(gate.clone(), router, |_: &Connection| ());
     gate.run(listener, http).await;
+}
+
+async fn no_resource(uri: Uri) -> Problem {
+    let path = problem::shown(uri.path());
+    Problem::absent(
+        "unknown-resource",
+        format!("no resource at '{path}'; the metrics are at /metrics"),
+    )
 }
 
 async fn metrics(State(registry): State<Arc<Registry>>) -> Response {
@@ -42,8 +52,8 @@ mod tests {
     use floe_world::clock;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-    #[tokio::test]
-    async fn what_is_counted_is_told_to_prometheus() {
+    /// What a door with nothing but its connections to count answers to a GET.
+    async fn answer(path: &str) -> String {
         let (_stopper, stop) = crate::listen::Stopper::new();
         let counted = crate::listen::Metrics::default();
         let mut registry = Registry::with_prefix("floe");
@@ -55,13 +65,23 @@ mod tests {
             .await
             .unwrap();
         floe_world::tasks::spawn(run(gate, listener, Arc::new(registry)));
-        caller
-            .write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-            .await
-            .unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        caller.write_all(request.as_bytes()).await.unwrap();
         let mut text = String::new();
         caller.read_to_string(&mut text).await.unwrap();
+        text
+    }
+
+    #[tokio::test]
+    async fn what_is_counted_is_told_to_prometheus() {
+        let text = answer("/metrics").await;
         assert!(text.contains("floe_connections_open 1"), "{text}");
         assert!(text.contains("# EOF"), "{text}");
+    }
+    #[tokio::test]
+    async fn whoever_looks_elsewhere_is_told_where_the_metrics_are() {
+        let text = answer("/").await;
+        assert!(text.starts_with("HTTP/1.1 404 "), "{text}");
+        assert!(text.contains("/metrics"), "{text}");
     }
 }

@@ -34,7 +34,10 @@ impl Group {
         id: &ConsumerId,
         received: Received,
     ) -> Result<Plan, Refusal> {
-        let member = self.members.get_mut(id).ok_or(Refusal::NotRegistered)?;
+        let member = self
+            .members
+            .get_mut(id)
+            .ok_or_else(|| Refusal::NotRegistered(id.clone()))?;
         let has_received = match received {
             Received::Unsaid => !member.is_lost,
             Received::Nothing => false,
@@ -121,7 +124,10 @@ impl Group {
         now: Duration,
         id: &ConsumerId,
     ) -> Result<Option<Delivery>, Refusal> {
-        let member = self.members.get_mut(id).ok_or(Refusal::NotRegistered)?;
+        let member = self
+            .members
+            .get_mut(id)
+            .ok_or_else(|| Refusal::NotRegistered(id.clone()))?;
         member.touch(now);
         Ok(member.delivered.clone().filter(|_| !member.is_lost))
     }
@@ -148,7 +154,10 @@ impl Group {
     }
 
     fn newest_poll(&mut self, id: &ConsumerId, poll: u64) -> Result<&mut Member, Refusal> {
-        let member = self.members.get_mut(id).ok_or(Refusal::NotRegistered)?;
+        let member = self
+            .members
+            .get_mut(id)
+            .ok_or_else(|| Refusal::NotRegistered(id.clone()))?;
         if member.poll == poll {
             Ok(member)
         } else {

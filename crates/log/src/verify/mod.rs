@@ -175,14 +175,21 @@ impl Report {
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.path.display(), self.what)?;
+        f.write_str(&self.told(|partition| partition.to_string()))
+    }
+}
+
+impl Finding {
+    /// For people, with the partition as `name` calls it.
+    pub fn told(&self, name: impl Fn(TopicPartition) -> String) -> String {
+        let mut told = format!("{}: {}", self.path.display(), self.what);
         if let Some(partition) = self.partition {
-            write!(f, "; partition {partition}")?;
+            told += &format!("; partition {}", name(partition));
         }
         if let Some(offsets) = &self.offsets {
-            write!(f, ", offsets {} to {}", offsets.start, offsets.end)?;
+            told += &format!(", offsets {} to {}", offsets.start, offsets.end);
         }
-        Ok(())
+        told
     }
 }
 

@@ -86,7 +86,8 @@ pub(crate) async fn produce(
 ) -> Answered {
     let common = common(&api, &Query::parse(query.as_deref(), KNOWN)?)?;
     let limit = api.settings.produce_body_bytes_max;
-    let bounds = Bounds::new(limit, &api.gate.limits, api.bodies.clone());
+    let bounds = Bounds::new(limit, &api.gate.limits, api.bodies.clone())
+        .set_by("http.produce.body.max.bytes");
     let body = body::read(&headers, body, &bounds).await?;
     api.metrics.produce_bytes.inc_by(body.len() as u64);
     let topic = topic(&api, &name).await?;

@@ -60,7 +60,7 @@ fn who_leaves_or_is_idle_gives_everything_up_at_once() {
         10s poll c
         -> poll 1, next [t/0 t/1]
         10s poll a
-        -> NotRegistered
+        -> NotRegistered(ConsumerId(\"a\"))
         10s leave a
         -> false
         130s tick
