@@ -17,10 +17,10 @@ const IDENTITY: &str = "node.id";
 const LOCK: &str = "node.lock";
 
 /// Whether Floe gives this name to something in a data directory: its identity and lock, the mark of a first start that
-/// was cut, the journal, checkpoints, the snapshots of tables, and one folder per topic, named by its id.
+/// was cut, the journal, checkpoints, a probe of the disk, the snapshots of tables, and one folder per topic, named by its id.
 fn is_ours(name: &str) -> bool {
     let is_topic = name.len() == 32 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let prefixes = ["node.", "journal", "checkpoint."];
+    let prefixes = ["node.", "journal", "checkpoint.", ".direct-"];
     let is_named = ["tables", "formatting"].contains(&name);
     is_topic || is_named || prefixes.iter().any(|prefix| name.starts_with(prefix))
 }
@@ -88,7 +88,7 @@ pub fn empty(directory: &Path, is_agreed: bool) -> Outcome<bool> {
     Ok(true)
 }
 
-/// What lies in the directory; `None` if it is absent.
+/// What lies in the directory, but for the folder that a file system makes for itself; `None` if it is absent.
 fn names(directory: &Path) -> Outcome<Option<Vec<OsString>>> {
     let entries = match std::fs::read_dir(directory) {
         Ok(entries) => entries,
@@ -105,9 +105,10 @@ fn names(directory: &Path) -> Outcome<Option<Vec<OsString>>> {
         Err(error) => return Err(unusable("read", directory, &error)),
     };
     let names = entries.map(|entry| entry.map(|entry| entry.file_name()));
-    let names = names.collect::<io::Result<_>>();
+    let names = names.collect::<io::Result<Vec<_>>>();
+    let theirs = |name: &OsString| name != "lost+found";
     names
-        .map(Some)
+        .map(|names| Some(names.into_iter().filter(theirs).collect()))
         .map_err(|error| unusable("read", directory, &error))
 }
 

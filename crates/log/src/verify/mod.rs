@@ -184,10 +184,12 @@ impl Finding {
     pub fn told(&self, name: impl Fn(TopicPartition) -> String) -> String {
         let mut told = format!("{}: {}", self.path.display(), self.what);
         if let Some(partition) = self.partition {
-            told += &format!("; partition {}", name(partition));
+            told.push_str("; partition ");
+            told.push_str(&name(partition));
         }
         if let Some(offsets) = &self.offsets {
-            told += &format!(", offsets {} to {}", offsets.start, offsets.end);
+            let place = format!(", offsets {} to {}", offsets.start, offsets.end);
+            told.push_str(&place);
         }
         told
     }
