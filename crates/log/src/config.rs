@@ -44,6 +44,8 @@ pub struct Config {
     pub group_bytes_max: usize,
     /// Largest batch that is accepted.
     pub batch_bytes_max: usize,
+    /// `message.decompressed.max.bytes`: of a batch that decompresses to more, times are known by its header only.
+    pub decompressed_bytes_max: usize,
     /// Largest run: unit of segment writes and of tail memory.
     pub run_bytes_max: usize,
     /// A checkpoint is written so long after the last append.
@@ -65,6 +67,7 @@ impl Default for Config {
             large_append_bytes: 64 << 10,
             group_bytes_max: 4 << 20,
             batch_bytes_max: floe_model::limits::BATCH_BYTES_MAX,
+            decompressed_bytes_max: floe_wire::codec::DECOMPRESSED_BYTES_MAX,
             run_bytes_max: 2 << 20,
             checkpoint_idle: Duration::from_mins(1),
             segment_threads: 2,

@@ -103,6 +103,7 @@ impl<'a> Work<'a> {
             settings,
             internal: topic.internal.then(|| topic.name.clone()),
             log,
+            decompressed_bytes_max: node.settings.log.decompressed_bytes_max,
         };
         let producers = Producers::default().counted_in(node.producers.clone());
         self.opened

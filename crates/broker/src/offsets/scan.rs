@@ -55,7 +55,8 @@ pub(super) async fn from_log_start(
             .flat_map(|bytes| batch::batches(bytes))
         {
             let Ok(view) = view else { break };
-            look(&view, log_start, wanted, &mut found);
+            let mut scratch = Scratch::new(node.settings.log.decompressed_bytes_max);
+            look(&view, log_start, wanted, &mut scratch, &mut found);
             if found.is_some() && matches!(wanted, Wanted::From(_)) {
                 return Ok(found);
             }
@@ -68,10 +69,15 @@ pub(super) async fn from_log_start(
     Ok(found)
 }
 
-fn look(view: &View<'_>, from: Offset, wanted: Wanted, found: &mut Option<TimeLookup>) {
-    let mut scratch = Scratch::default();
+fn look(
+    view: &View<'_>,
+    from: Offset,
+    wanted: Wanted,
+    scratch: &mut Scratch,
+    found: &mut Option<TimeLookup>,
+) {
     // A batch was walked when it was appended; one that is damaged since is named where it is read.
-    let Ok(walk) = records(view, &mut scratch) else {
+    let Ok(walk) = records(view, scratch) else {
         return;
     };
     for record in walk.map_while(Result::ok) {

@@ -38,6 +38,8 @@ pub(crate) struct Partition {
     /// Name of the topic, if it is one of Floe's own.
     pub(crate) internal: Option<TopicName>,
     pub(crate) log: Arc<PartitionLog>,
+    /// `message.decompressed.max.bytes`.
+    decompressed_bytes_max: usize,
     pub(crate) progress: Progress,
     log_start: AtomicU64,
     appended_bytes: AtomicU64,
@@ -50,6 +52,9 @@ impl std::fmt::Debug for Partition {
         write!(f, "Partition({} epoch {})", self.address, self.epoch)
     }
 }
+
+/// What a thread keeps of its room for rewritten batches.
+const REWRITTEN_KEPT_MAX: usize = 2 * 1024 * 1024;
 
 /// What a thread that appends keeps at hand.
 #[derive(Default)]
@@ -74,6 +79,7 @@ pub(crate) struct Opened {
     /// Name of the topic, if it is one of Floe's own.
     pub(crate) internal: Option<TopicName>,
     pub(crate) log: Arc<PartitionLog>,
+    pub(crate) decompressed_bytes_max: usize,
 }
 
 impl Partition {
@@ -86,6 +92,7 @@ impl Partition {
             settings: opened.settings,
             internal: opened.internal,
             log: opened.log,
+            decompressed_bytes_max: opened.decompressed_bytes_max,
             progress: Progress::new(opened.start, opened.members, quorum),
             log_start: AtomicU64::new(opened.log_start.0),
             appended_bytes: AtomicU64::new(0),
@@ -143,7 +150,10 @@ impl Partition {
             let log_append_time = self.settings.log_append_time.then_some(now.wall);
             let bytes = rewrite(batch, &checked, log_append_time, &mut bench.rewritten);
             let max_timestamp = log_append_time.unwrap_or(checked.max_timestamp);
-            let sequenced = self.sequence(log, bytes, &checked, max_timestamp, now)?;
+            let sequenced = self.sequence(log, bytes, &checked, max_timestamp, now);
+            bench.rewritten.clear();
+            bench.rewritten.shrink_to(REWRITTEN_KEPT_MAX);
+            let sequenced = sequenced?;
             self.appended_bytes
                 .fetch_add(batch.len() as u64, Ordering::Relaxed);
             let produced = Produced {
@@ -204,6 +214,7 @@ impl Partition {
         };
         Rules {
             batch_bytes_max: self.settings.max_message_bytes as usize,
+            decompressed_bytes_max: self.decompressed_bytes_max,
             keys_needed: self.settings.compact,
             timestamp_min: Timestamp(min),
             timestamp_max: Timestamp(max),

@@ -76,6 +76,43 @@ async fn a_batch_of_exactly_the_limit_is_taken_and_one_byte_more_is_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_batch_of_exactly_the_decompressed_limit_is_taken_and_one_byte_more_is_not() {
+    let plain = |value: &str| batch(&[value]).len() - floe_wire::batch::HEADER_BYTES;
+    let packed = |value: &str| build(Builder::new(Codec::Gzip), &[(START, value)]);
+    let (exact, over) = ("x".repeat(70_000), "x".repeat(70_001));
+    let mut outside = Outside::new();
+    outside.settings.log.decompressed_bytes_max = plain(&exact);
+    let node = outside.start().await;
+    let at = node.topic("t", 1).await;
+    assert_eq!(
+        node.append(at, &packed(&exact))
+            .await
+            .unwrap()
+            .base_offset
+            .0,
+        0
+    );
+    let refused = node.append(at, &packed(&over)).await.unwrap_err();
+    let ProduceError::Batch { class, reason, .. } = refused else {
+        panic!("{refused}");
+    };
+    assert_eq!(class, Class::TooLarge);
+    assert!(
+        reason.contains("message.decompressed.max.bytes"),
+        "{reason}"
+    );
+    // Records that are not compressed take no room of their own.
+    assert_eq!(
+        node.append(at, &batch(&[&over]))
+            .await
+            .unwrap()
+            .base_offset
+            .0,
+        1
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_batch_with_a_flipped_bit_is_refused_and_nothing_is_appended() {
     let node = Outside::new().start().await;
     let at = node.topic("t", 1).await;

@@ -109,7 +109,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, Mistakes> {
     for setting in SETTINGS {
         let (value, place) = match values.remove(setting.name) {
             Some(given) => given,
-            None => match default_value(setting) {
+            None => match default_value(setting, &in_force) {
                 Ok(value) => (value, Place::Default),
                 Err(mistake) => {
                     mistakes.push(mistake);
@@ -132,6 +132,11 @@ pub fn load(sources: &Sources) -> Result<Loaded, Mistakes> {
     let config = Config::collect(|name| value_of(&in_force, name).value.clone());
     Ok(Loaded { config, in_force })
 }
+
+const MEMORY_LIMIT: &str = "memory.limit.bytes";
+/// Part of the memory that one decompressed batch may take unless said otherwise: the buffers leave 5/16.
+const DECOMPRESSED_PART: i64 = 16;
+const DECOMPRESSED_DEFAULT_MAX: i64 = floe_wire::codec::DECOMPRESSED_BYTES_MAX as i64;
 
 fn value_of<'a>(in_force: &'a [InForce], name: &str) -> &'a InForce {
     in_force
@@ -166,6 +171,18 @@ fn check_together(in_force: &[InForce], mistakes: &mut Vec<Mistake>) {
             });
         }
     }
+    let (decompressed, memory) = ("message.decompressed.max.bytes", MEMORY_LIMIT);
+    if number(decompressed) > number(memory) / 4 {
+        mistakes.push(Mistake {
+            place: place(decompressed, memory),
+            problem: format!(
+                "{decompressed} ({}) is above a quarter of {memory} ({})",
+                number(decompressed),
+                number(memory)
+            ),
+            remedy: "lower the first or raise the second".to_owned(),
+        });
+    }
     let ports = [
         "kafka.port",
         "http.discovery.port",
@@ -186,7 +203,8 @@ fn check_together(in_force: &[InForce], mistakes: &mut Vec<Mistake>) {
     }
 }
 
-fn default_value(setting: &'static Setting) -> Result<Value, Mistake> {
+/// What a setting is when nobody says; `above` are those before it in the table.
+fn default_value(setting: &'static Setting, above: &[InForce]) -> Result<Value, Mistake> {
     match setting.default {
         SettingDefault::Is(text) => Ok(setting
             .kind
@@ -205,6 +223,15 @@ fn default_value(setting: &'static Setting) -> Result<Value, Mistake> {
                     ),
                     remedy: "raise the control group's memory limit".to_owned(),
                 })
+        }
+        SettingDefault::PartOfMemory => {
+            let memory = above.iter().find_map(|row| match row.value {
+                Value::Number(bytes) if row.setting.name == MEMORY_LIMIT => Some(bytes),
+                _ => None,
+            });
+            // Without a memory limit that is allowed the node does not start, whatever this one is.
+            let part = memory.unwrap_or_default() / DECOMPRESSED_PART;
+            Ok(Value::Number(part.min(DECOMPRESSED_DEFAULT_MAX)))
         }
         SettingDefault::UserDataDirectory => match user_data_directory(&std::env::vars().collect())
         {

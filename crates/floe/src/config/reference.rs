@@ -42,7 +42,8 @@ longer replay after a crash. It grows to its size while the node runs, so a firs
 
 **`memory.limit.bytes`.** The default is the smallest limit among the process's control groups (cgroup v1 or v2), or
 512 MiB when there is none below the machine's memory. Buffers for requests, for the tail of each partition and for
-reads take 11/16 of it; the rest is left to indexes, producers' state, connections, the allocator and code.
+reads take 11/16 of it; the rest is left to indexes, producers' state, connections, decompressed batches, the allocator
+and code.
 ";
 
 /// The page.
@@ -85,6 +86,9 @@ fn default(setting: &Setting) -> String {
     match (setting.default, setting.kind) {
         (Default::Is(text), _) => format!("`{text}`"),
         (Default::MemoryLimit, _) => "the control group's limit, else 512 MiB".to_owned(),
+        (Default::PartOfMemory, _) => {
+            "a sixteenth of `memory.limit.bytes`, at most 64 MiB".to_owned()
+        }
         (Default::UserDataDirectory, _) => {
             "`floe` in the user's data directory (`~/.local/share`)".to_owned()
         }

@@ -16,6 +16,8 @@ pub enum Default {
     Is(&'static str),
     /// The limit of the control group, else 512 MiB.
     MemoryLimit,
+    /// A sixteenth of `memory.limit.bytes`, at most 64 MiB.
+    PartOfMemory,
     /// The user's data directory of the platform.
     UserDataDirectory,
 }
@@ -204,6 +206,8 @@ settings! {
         log_segment_bytes: u64 = "log.segment.bytes", Kind::Bytes { min: MIB, max: 2 * GIB - 1 }, Default::Is("256MiB");
         #[doc = "Largest record batch, as it is stored. A topic's `max.message.bytes` goes before it."]
         message_max_bytes: usize = "message.max.bytes", Kind::Bytes { min: 1024, max: 64 * MIB }, Default::Is("1048588");
+        #[doc = "Largest record batch once decompressed, of those that are compressed; at most a quarter of `memory.limit.bytes`. One batch above 4 MiB is decompressed at a time. HTTP readers get a batch stored under a larger value as `undecodable`."]
+        message_decompressed_max_bytes: usize = "message.decompressed.max.bytes", Kind::Bytes { min: MIB, max: GIB }, Default::PartOfMemory;
         #[doc = "Size of the journal. A small one is checkpointed more often under load; see the note below."]
         journal_bytes: u64 = "journal.bytes", Kind::Bytes { min: 33 * MIB, max: 16 * GIB }, Default::Is("256MiB");
     }
@@ -257,6 +261,7 @@ mod tests {
             match setting.default {
                 Default::Is(text) => setting.kind.check(&Written::Bare(text.into())).unwrap(),
                 Default::MemoryLimit => Value::Number(512 * MIB),
+                Default::PartOfMemory => Value::Number(32 * MIB),
                 Default::UserDataDirectory => Value::Directory("/x".into()),
             }
         });

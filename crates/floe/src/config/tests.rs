@@ -179,3 +179,31 @@ fn developer_data_lies_in_the_users_data_directory() {
     );
     assert_eq!(of(&[("HOME", "relative")]), None);
 }
+
+#[test]
+fn a_decompressed_batch_may_take_a_part_of_the_memory_there_is() {
+    let limit = |sets: &[&str]| {
+        load(&sources("", &[], sets))
+            .unwrap()
+            .config
+            .message_decompressed_max_bytes
+    };
+    assert_eq!(limit(&["memory.limit.bytes=128MiB"]), 8 << 20);
+    assert_eq!(limit(&["memory.limit.bytes=4GiB"]), 64 << 20);
+    let quarter = [
+        "memory.limit.bytes=128MiB",
+        "message.decompressed.max.bytes=32MiB",
+    ];
+    assert_eq!(limit(&quarter), 32 << 20);
+    let above = [
+        "memory.limit.bytes=128MiB",
+        "message.decompressed.max.bytes=33554433",
+    ];
+    assert_eq!(
+        mistakes(&sources("", &[], &above)),
+        [
+            "flag --set message.decompressed.max.bytes=33554433: message.decompressed.max.bytes (33554433) is above a \
+             quarter of memory.limit.bytes (134217728); lower the first or raise the second"
+        ]
+    );
+}

@@ -168,6 +168,7 @@ fn settings(config: &Config, host: &str, ports: &[(Door, u16)]) -> Settings {
             ring_bytes: config.journal_bytes,
             segment_bytes: config.log_segment_bytes,
             batch_bytes_max: config.message_max_bytes,
+            decompressed_bytes_max: config.message_decompressed_max_bytes,
             ..floe_log::Config::default()
         },
         auto_create_topics: config.auto_create_topics_enable,

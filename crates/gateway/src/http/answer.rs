@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::io::Write;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -13,6 +14,7 @@ use floe_world::{Buffer, Pool};
 use hyper::body::{Frame, SizeHint};
 
 use super::body::piece;
+use super::json::Text as _;
 use super::problem::Problem;
 
 /// Size of a piece.
@@ -50,33 +52,27 @@ impl Pages {
         self.len
     }
 
-    /// Adds all of `bytes`, or nothing when the pool has no piece for them.
-    pub(crate) fn push(&mut self, mut bytes: &[u8]) -> Result<(), NoMemory> {
-        let room = self.current.len() - self.filled;
-        let mut more = Vec::new();
-        let mut missing = bytes.len().saturating_sub(room);
-        while missing > 0 {
-            let next = self.pool.try_get(PIECE_BYTES).ok_or(NoMemory)?;
-            missing = missing.saturating_sub(next.len());
-            more.push(next);
-        }
-        self.len += bytes.len();
-        let mut more = more.into_iter();
-        loop {
-            let take = bytes.len().min(self.current.len() - self.filled);
-            self.current[self.filled..self.filled + take].copy_from_slice(&bytes[..take]);
-            self.filled += take;
-            bytes = &bytes[take..];
-            if bytes.is_empty() {
-                return Ok(());
-            }
-            let Some(next) = more.next() else {
-                return Ok(());
-            };
-            let full = std::mem::replace(&mut self.current, next);
-            self.full.push_back(full.freeze(self.filled));
-            self.filled = 0;
-        }
+    /// Whether an answer of so many bytes can ever be given, be the pool all its own.
+    pub(crate) fn can_hold(pool: &Pool, bytes: usize) -> bool {
+        bytes <= pool.limit() / PIECE_BYTES * PIECE_BYTES
+    }
+
+    /// Adds all that `write` writes, or nothing when the pool has no piece for it.
+    pub(crate) fn write(&mut self, write: impl FnOnce(&mut Addition<'_>)) -> Result<(), NoMemory> {
+        let mut addition = Addition {
+            filled: self.filled,
+            pages: self,
+            more: Vec::new(),
+            bytes: 0,
+            is_short: false,
+        };
+        write(&mut addition);
+        addition.settle()
+    }
+
+    /// Adds all of `bytes`, or nothing.
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<(), NoMemory> {
+        self.write(|out| out.put(bytes))
     }
 
     /// The answer's body; `watch` is dropped with it and told first when it was given out whole.
@@ -92,7 +88,66 @@ impl Pages {
 
 /// The pool has nothing left.
 #[derive(Debug)]
-pub(crate) struct NoMemory;
+pub(crate) struct NoMemory {
+    /// Bytes that were to be added.
+    pub(crate) bytes: usize,
+}
+
+/// What is being added to an answer: paid piece by piece, and only counted once the pool has none.
+pub(crate) struct Addition<'a> {
+    pages: &'a mut Pages,
+    more: Vec<Buffer>,
+    /// Of the last piece.
+    filled: usize,
+    bytes: usize,
+    is_short: bool,
+}
+
+impl Addition<'_> {
+    fn settle(self) -> Result<(), NoMemory> {
+        if self.is_short {
+            return Err(NoMemory { bytes: self.bytes });
+        }
+        let pages = self.pages;
+        for next in self.more {
+            let full = std::mem::replace(&mut pages.current, next);
+            let len = full.len();
+            pages.full.push_back(full.freeze(len));
+        }
+        pages.filled = self.filled;
+        pages.len += self.bytes;
+        Ok(())
+    }
+}
+
+impl Write for Addition<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.bytes += bytes.len();
+        let mut rest = bytes;
+        while !rest.is_empty() && !self.is_short {
+            let piece = self.more.last_mut().unwrap_or(&mut self.pages.current);
+            let take = rest.len().min(piece.len() - self.filled);
+            piece[self.filled..self.filled + take].copy_from_slice(&rest[..take]);
+            self.filled += take;
+            rest = &rest[take..];
+            if rest.is_empty() {
+                break;
+            }
+            if let Some(next) = self.pages.pool.try_get(PIECE_BYTES) {
+                self.more.push(next);
+                self.filled = 0;
+            } else {
+                self.is_short = true;
+                self.more.clear();
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
 
 /// Wants to know what becomes of an answer.
 pub(crate) trait Watch: Send + Unpin + 'static {
@@ -172,7 +227,10 @@ mod tests {
         let pool = Pool::new(2 * PIECE_BYTES);
         let mut pages = Pages::begin(&pool).await.unwrap();
         pages.push(&vec![1; 2 * PIECE_BYTES - 1]).unwrap();
-        assert!(pages.push(&[2; 2]).is_err());
+        assert_eq!(pages.push(&[2; 2]).unwrap_err().bytes, 2);
+        let counted = pages.write(|out| (0..9).for_each(|_| out.put(&vec![2; PIECE_BYTES])));
+        assert_eq!(counted.unwrap_err().bytes, 9 * PIECE_BYTES);
+        assert_eq!(pool.used(), 2 * PIECE_BYTES);
         pages.push(&[3]).unwrap();
         assert_eq!(pages.len(), 2 * PIECE_BYTES);
         let given = Arc::new(AtomicBool::new(false));

@@ -15,6 +15,8 @@
 //! as it is, strings too, as in the API this one is compatible with; what is not JSON is `{"$text": "…"}` or
 //! `{"$base64": "…"}`.
 
+use std::io::Write;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::Bytes;
@@ -24,10 +26,24 @@ const BASE64_MARKER: &str = "$base64";
 const JSON_MARKER: &str = "$json";
 const TEXT_MARKER: &str = "$text";
 
+/// Bytes encoded at once: a multiple of 3, so that parts join without padding.
+const BASE64_PART: usize = 3 * 1024;
+
+/// Memory that is written to: a vector, or an answer on its way.
+pub(crate) trait Text: Write {
+    /// Adds bytes.
+    fn put(&mut self, bytes: &[u8]) {
+        self.write_all(bytes)
+            .expect("writing into memory does not fail");
+    }
+}
+
+impl<W: Write + ?Sized> Text for W {}
+
 /// Writes a key or a header's value.
-pub(crate) fn write_text(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
+pub(crate) fn write_text(out: &mut impl Write, bytes: Option<&[u8]>) {
     match bytes {
-        None => out.extend_from_slice(b"null"),
+        None => out.put(b"null"),
         Some(bytes) => match std::str::from_utf8(bytes) {
             Ok(text) => write_string(out, text),
             Err(_) => write_base64(out, bytes),
@@ -36,32 +52,32 @@ pub(crate) fn write_text(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
 }
 
 /// Writes a value. With `one_line`, JSON that holds line breaks is written as a string, so that a line stays one.
-pub(crate) fn write_value(out: &mut Vec<u8>, bytes: Option<&[u8]>, one_line: bool) {
+pub(crate) fn write_value(out: &mut impl Write, bytes: Option<&[u8]>, one_line: bool) {
     let Some(bytes) = bytes else {
-        out.extend_from_slice(b"null");
+        out.put(b"null");
         return;
     };
     match json_kind(bytes) {
-        Some(Kind::Plain) if !(one_line && bytes.contains(&b'\n')) => out.extend_from_slice(bytes),
+        Some(Kind::Plain) if !(one_line && bytes.contains(&b'\n')) => out.put(bytes),
         Some(Kind::Ambiguous) if !bytes.contains(&b'\n') => write_json_marker(out, bytes),
         _ => write_text(out, Some(bytes)),
     }
 }
 
 /// Writes a value of a poll.
-pub(crate) fn write_poll_value(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
+pub(crate) fn write_poll_value(out: &mut impl Write, bytes: Option<&[u8]>) {
     let Some(bytes) = bytes else {
-        out.extend_from_slice(b"null");
+        out.put(b"null");
         return;
     };
     match json_kind(bytes) {
         Some(Kind::Ambiguous) if bytes[0] != b'"' => write_json_marker(out, bytes),
-        Some(_) => out.extend_from_slice(bytes),
+        Some(_) => out.put(bytes),
         None => match std::str::from_utf8(bytes) {
             Ok(text) => {
-                out.extend_from_slice(b"{\"$text\":");
+                out.put(b"{\"$text\":");
                 write_string(out, text);
-                out.push(b'}');
+                out.put(b"}");
             }
             Err(_) => write_base64(out, bytes),
         },
@@ -69,7 +85,7 @@ pub(crate) fn write_poll_value(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
 }
 
 /// Writes a JSON string.
-pub(crate) fn write_string(out: &mut Vec<u8>, text: &str) {
+pub(crate) fn write_string(out: &mut impl Write, text: &str) {
     serde_json::to_writer(out, text).expect("a string is always written as JSON into memory");
 }
 
@@ -189,21 +205,22 @@ fn marker(raw: &RawValue) -> Option<(&'static str, &RawValue)> {
     serde_json::from_str::<Only<'_>>(text).ok()?.0
 }
 
-fn write_json_marker(out: &mut Vec<u8>, json: &[u8]) {
-    out.extend_from_slice(b"{\"$json\":");
-    out.extend_from_slice(json);
-    out.push(b'}');
+fn write_json_marker(out: &mut impl Write, json: &[u8]) {
+    out.put(b"{\"$json\":");
+    out.put(json);
+    out.put(b"}");
 }
 
-fn write_base64(out: &mut Vec<u8>, bytes: &[u8]) {
-    out.extend_from_slice(b"{\"$base64\":\"");
-    let at = out.len();
-    out.resize(at + bytes.len().div_ceil(3) * 4, 0);
-    let written = BASE64
-        .encode_slice(bytes, &mut out[at..])
-        .expect("the room is what base64 needs");
-    out.truncate(at + written);
-    out.extend_from_slice(b"\"}");
+fn write_base64(out: &mut impl Write, bytes: &[u8]) {
+    out.put(b"{\"$base64\":\"");
+    let mut text = [0; BASE64_PART / 3 * 4];
+    for part in bytes.chunks(BASE64_PART) {
+        let written = BASE64
+            .encode_slice(part, &mut text)
+            .expect("the room is what base64 needs");
+        out.put(&text[..written]);
+    }
+    out.put(b"\"}");
 }
 
 fn string(raw: &RawValue) -> Result<Bytes, String> {

@@ -95,6 +95,7 @@ impl Door {
     /// A door of `broker`; its connections count at `gate`.
     pub fn new(broker: Broker, gate: Gate, settings: Settings, metrics: Metrics) -> Self {
         let buffers = &broker.world().memory;
+        let scratches = read::Scratches::new(broker.settings().log.decompressed_bytes_max);
         let api = Api {
             bodies: buffers.share(buffers.limit() / BODIES_SHARE),
             answers: buffers.share(buffers.limit() / ANSWERS_SHARE),
@@ -105,7 +106,7 @@ impl Door {
             gatherer: produce::Gatherer::default(),
             turns: produce::Turns::default(),
             deliveries: consumer::Deliveries::default(),
-            scratches: read::Scratches::default(),
+            scratches,
         };
         Self { api: Arc::new(api) }
     }

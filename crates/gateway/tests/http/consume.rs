@@ -306,3 +306,33 @@ async fn the_binary_answer_holds_the_same_records() {
     assert_eq!((&records[8..12], records[12]), (&[0, 0, 0, 1][..], b'1'));
     assert_eq!(records[38], b'3');
 }
+
+/// Values that grow sixfold as JSON, beyond the memory for answers.
+#[tokio::test]
+async fn a_chunk_that_no_answer_can_hold_is_named_for_good_and_can_be_gone_on_without() {
+    let node = Node::start().await;
+    let large = vec![0_u8; 3 << 20];
+    node.append("t", &[&large]).await;
+    node.append("t", &[b"7"]).await;
+    let register = "/v1/consumer/register?consumerId=c&topic=t&onNewGroup=1";
+    node.call("PUT", register, &[], "").await.expect(200);
+    let mut received = "none".to_owned();
+    for form in ["application/json", "application/vnd.floe.records+json"] {
+        let poll = format!("/v1/consumer/poll?consumerId=c&wait=5s&received={received}");
+        let refused = node.post(&poll, &[("accept", form)], "").await.expect(500);
+        assert_eq!(refused.problem(), "oversized");
+        let delivery = refused.json()["delivery"].as_str().unwrap().to_owned();
+        if form != "application/json" {
+            received = delivery;
+        }
+    }
+    node.append("t", &[b"8"]).await;
+    let poll = format!("/v1/consumer/poll?consumerId=c&wait=5s&received={received}");
+    let values = node.post(&poll, &[JSON], "").await.expect(200).json();
+    assert!(
+        values[0]["values"]
+            .as_array()
+            .unwrap()
+            .contains(&serde_json::json!(8))
+    );
+}

@@ -4,8 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use floe_broker::{Broker, Settings, World};
+use floe_broker::{Broker, ProduceOptions, Settings, World};
 use floe_gateway::{http as door, listen};
+use floe_model::{PartitionIndex, TopicName};
+use floe_wire::batch::Builder;
+use floe_wire::codec::Codec;
 use floe_world::{Pool, clock, disk, random, tasks};
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::{BodyExt, Full};
@@ -20,6 +23,7 @@ pub(crate) const LINES: (&str, &str) = ("content-type", "application/x-ndjson");
 
 pub(crate) struct Node {
     pub(crate) address: std::net::SocketAddr,
+    broker: Broker,
     _stopper: listen::Stopper,
 }
 
@@ -78,14 +82,32 @@ impl Node {
             produce_port: 9251,
             consume_port: 9252,
         };
-        let door = door::Door::new(broker, gate, settings, door::Metrics::default());
+        let door = door::Door::new(broker.clone(), gate, settings, door::Metrics::default());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         tasks::spawn(async move { door.run(listener).await });
         Self {
             address,
+            broker,
             _stopper: stopper,
         }
+    }
+
+    /// Appends one batch, compressed as Kafka clients do, to partition 0 of a topic, which is made if there is none.
+    pub(crate) async fn append(&self, topic: &str, values: &[&[u8]]) {
+        let path = format!("/v1/topic/{topic}");
+        self.call("PUT", &path, &[], r#"{"partitions": 1}"#).await;
+        let mut batch = Builder::new(Codec::Gzip);
+        for value in values {
+            let time = self.broker.world().clock.now();
+            batch.record(time, None, Some(value), &[]).unwrap();
+        }
+        let batch = Bytes::from(batch.finish().unwrap());
+        let name = TopicName::parse(topic).unwrap();
+        let partition = self.broker.catalog().topics[&name].address(PartitionIndex(0));
+        let options = ProduceOptions::default();
+        let pending = self.broker.produce(partition, &batch, options).unwrap();
+        pending.await.unwrap();
     }
 
     pub(crate) async fn open(&self) -> Client {

@@ -173,3 +173,22 @@ async fn an_answer_ends_at_about_a_mebibyte_and_a_large_record_comes_whole() {
         .expect(200);
     assert!(page.body.len() > 400_000);
 }
+
+/// A record that grows sixfold as JSON beyond the memory for answers, and one behind it.
+#[tokio::test]
+async fn a_record_that_no_answer_can_hold_is_named_for_good_and_can_be_stepped_over() {
+    let node = Node::start().await;
+    let large = vec![0_u8; 3 << 20];
+    node.append("t", &[&large, b"7"]).await;
+    let path = "/v1/topic/t/partitions/0/records?offset=0";
+    for _ in 0..3 {
+        let refused = node.get(path).await.expect(500);
+        assert_eq!(refused.problem(), "oversized");
+        let refused = refused.json();
+        assert_eq!(
+            (&refused["from"], &refused["nextOffset"]),
+            (&json!(0), &json!(1))
+        );
+    }
+    assert_eq!(node.records("t", 0, "offset=1").await[0]["value"], 7);
+}

@@ -42,7 +42,7 @@ pub(crate) async fn first_at_or_after(
     let partition = Arc::clone(partition);
     on_reader(engine, move |engine| {
         let from = partition.state.lock().delete_below;
-        let mut scratch = Scratch::default();
+        let mut scratch = Scratch::new(engine.config.decompressed_bytes_max);
         for candidate in candidates(engine, &partition)? {
             if candidate.max < at.0 {
                 continue;
@@ -81,7 +81,7 @@ pub(crate) async fn greatest(
     let partition = Arc::clone(partition);
     on_reader(engine, move |engine| {
         let from = partition.state.lock().delete_below;
-        let mut scratch = Scratch::default();
+        let mut scratch = Scratch::new(engine.config.decompressed_bytes_max);
         let mut best: Option<TimeLookup> = None;
         for candidate in candidates(engine, &partition)? {
             let is_above = |best: &TimeLookup| candidate.max > best.timestamp.0;

@@ -8,13 +8,15 @@ use floe_model::Timestamp;
 
 use super::refusal::{Refusal, RefusalKind};
 use super::{MAGIC, Records, TimestampType, View, crc32c};
-use crate::codec::{Codec, Scratch, decompress};
+use crate::codec::{self, Codec, Scratch};
 
 /// What a topic accepts.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
     /// `max.message.bytes`: stored bytes of a batch.
     pub batch_bytes_max: usize,
+    /// `message.decompressed.max.bytes`: bytes of its records once decompressed, if they are compressed.
+    pub decompressed_bytes_max: usize,
     /// Whether each record needs a key (compacted topics).
     pub keys_needed: bool,
     /// Earliest accepted record timestamp (`message.timestamp.before.max.ms`).
@@ -27,6 +29,7 @@ impl Rules {
     /// Takes any timestamp and any key, up to the default batch size.
     pub const LENIENT: Self = Self {
         batch_bytes_max: floe_model::limits::BATCH_BYTES_MAX,
+        decompressed_bytes_max: codec::DECOMPRESSED_BYTES_MAX,
         keys_needed: false,
         timestamp_min: Timestamp(i64::MIN),
         timestamp_max: Timestamp(i64::MAX),
@@ -62,14 +65,21 @@ pub struct Checked {
     pub codec: Codec,
 }
 
-/// Checks what a client sent for one partition.
+/// Checks what a client sent for one partition. The scratch buffer is at rest afterwards.
 pub fn check(bytes: &[u8], rules: &Rules, scratch: &mut Scratch) -> Result<Checked, Refusal> {
+    let checked = check_all(bytes, rules, scratch);
+    scratch.rest();
+    checked
+}
+
+fn check_all(bytes: &[u8], rules: &Rules, scratch: &mut Scratch) -> Result<Checked, Refusal> {
     let view = View::first(bytes)?;
     check_header(&view, bytes.len(), rules)?;
     let producer = producer_of(&view)?;
     let record_count = count_of(&view)?;
     let codec = view.codec().map_err(RefusalKind::Codec)?;
-    let region = decompress(codec, view.payload(), scratch)?;
+    let most = rules.decompressed_bytes_max;
+    let region = codec::decompress_within(codec, view.payload(), scratch, most)?;
     let max_timestamp = walk(&view, Records::new(region, record_count), rules)?;
     Ok(Checked {
         record_count,

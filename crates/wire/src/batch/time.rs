@@ -6,8 +6,20 @@ use super::refusal::Refusal;
 use super::{TimestampType, View, records};
 use crate::codec::Scratch;
 
-/// The first record, at `from` or later, whose timestamp is at or after `target`: its offset and timestamp.
+/// The first record, at `from` or later, whose timestamp is at or after `target`: its offset and timestamp. The scratch
+/// buffer is at rest afterwards.
 pub fn first_at_or_after(
+    view: &View<'_>,
+    from: Offset,
+    target: Timestamp,
+    scratch: &mut Scratch,
+) -> Result<Option<(Offset, Timestamp)>, Refusal> {
+    let found = first(view, from, target, scratch);
+    scratch.rest();
+    found
+}
+
+fn first(
     view: &View<'_>,
     from: Offset,
     target: Timestamp,
@@ -28,8 +40,18 @@ pub fn first_at_or_after(
     Ok(None)
 }
 
-/// The earliest record that has the batch's greatest timestamp: its offset and timestamp.
+/// The earliest record that has the batch's greatest timestamp: its offset and timestamp. The scratch buffer is at rest
+/// afterwards.
 pub fn greatest_timestamp(
+    view: &View<'_>,
+    scratch: &mut Scratch,
+) -> Result<Option<(Offset, Timestamp)>, Refusal> {
+    let found = greatest(view, scratch);
+    scratch.rest();
+    found
+}
+
+fn greatest(
     view: &View<'_>,
     scratch: &mut Scratch,
 ) -> Result<Option<(Offset, Timestamp)>, Refusal> {

@@ -2,15 +2,18 @@
 //! (KIP-57), Zstandard (KIP-110, RFC 8878).
 //!
 //! Guarantees: decompression writes into a recycled buffer and stops at its limit, whatever the bytes claim; a
-//! buffer that grew large is given back. Blocks; a batch is small.
+//! buffer that grew large is given back, and the process has one such buffer at a time. Blocks; a batch is small.
 
+mod out;
 mod snappy;
 #[cfg(test)]
 mod tests;
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 
 use zstd::zstd_safe::{DCtx, InBuffer, OutBuffer, ResetDirective};
+
+use out::Out;
 
 /// How a batch's records are compressed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,7 +69,9 @@ pub enum Error {
         reason: io::Error,
     },
     /// They give more than the limit.
-    #[error("records decompress to more than {limit} bytes; send smaller batches")]
+    #[error(
+        "records decompress to more than {limit} bytes; send smaller batches, or raise message.decompressed.max.bytes"
+    )]
     TooLarge {
         /// The limit.
         limit: usize,
@@ -76,13 +81,15 @@ pub enum Error {
 /// Largest uncompressed records region, unless said otherwise: 64 times the default batch.
 pub const DECOMPRESSED_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// What a scratch buffer keeps between batches.
-const KEPT_BYTES_MAX: usize = 4 * 1024 * 1024;
-const FIRST_BYTES: usize = 64 * 1024;
+const KEPT_BYTES_MAX: usize = 1024 * 1024;
 
 /// Recycled room for decompressed records; one per thread that checks or walks batches.
+///
+/// One that holds more than a few mebibytes keeps every other from growing that far, so it is given to
+/// [`Scratch::rest`] or dropped before its owner waits for anything.
 pub struct Scratch {
     limit: usize,
-    out: Vec<u8>,
+    out: Out,
     zstd: Option<DCtx<'static>>,
 }
 
@@ -90,7 +97,7 @@ impl std::fmt::Debug for Scratch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Scratch")
             .field("limit", &self.limit)
-            .field("capacity", &self.out.capacity())
+            .field("capacity", &self.out.bytes.capacity())
             .finish_non_exhaustive()
     }
 }
@@ -106,21 +113,16 @@ impl Scratch {
     pub fn new(limit: usize) -> Self {
         Self {
             limit,
-            out: Vec::new(),
+            out: Out::default(),
             zstd: None,
         }
     }
 
-    fn clear(&mut self) {
-        self.out.clear();
-        if self.out.capacity() > KEPT_BYTES_MAX {
-            self.out = Vec::new();
-        }
-        if self
-            .zstd
-            .as_ref()
-            .is_some_and(|c| c.sizeof() > KEPT_BYTES_MAX)
-        {
+    /// Gives back what is large; what was decompressed last is gone.
+    pub fn rest(&mut self) {
+        self.out.clear(KEPT_BYTES_MAX);
+        let is_large = |context: &DCtx<'_>| context.sizeof() > KEPT_BYTES_MAX;
+        if self.zstd.as_ref().is_some_and(is_large) {
             self.zstd = None;
         }
     }
@@ -132,24 +134,32 @@ pub fn decompress<'a>(
     packed: &'a [u8],
     scratch: &'a mut Scratch,
 ) -> Result<&'a [u8], Error> {
+    decompress_within(codec, packed, scratch, DECOMPRESSED_BYTES_MAX)
+}
+
+/// As [`decompress`], with a limit below the scratch buffer's own.
+pub(crate) fn decompress_within<'a>(
+    codec: Codec,
+    packed: &'a [u8],
+    scratch: &'a mut Scratch,
+    limit: usize,
+) -> Result<&'a [u8], Error> {
     if codec == Codec::None {
         return Ok(packed);
     }
-    scratch.clear();
-    let limit = scratch.limit;
+    scratch.rest();
+    let limit = limit.min(scratch.limit);
+    let out = &mut scratch.out;
+    out.limit = limit;
     let full = match codec {
         Codec::None => Ok(()),
-        Codec::Gzip => drain(
-            flate2::bufread::MultiGzDecoder::new(packed),
-            &mut scratch.out,
-            limit,
-        ),
-        Codec::Snappy => snappy::decompress(packed, &mut scratch.out, limit),
-        Codec::Lz4 => unlz4(packed, &mut scratch.out, limit),
-        Codec::Zstd => unzstd(packed, scratch),
+        Codec::Gzip => out.drain(flate2::bufread::MultiGzDecoder::new(packed)),
+        Codec::Snappy => snappy::decompress(packed, out),
+        Codec::Lz4 => unlz4(packed, out),
+        Codec::Zstd => unzstd(packed, out, &mut scratch.zstd),
     };
     match full {
-        Ok(()) => Ok(&scratch.out),
+        Ok(()) => Ok(&scratch.out.bytes),
         Err(Stop::Limit) => Err(Error::TooLarge { limit }),
         Err(Stop::Bad(reason)) => Err(Error::Undecodable { codec, reason }),
     }
@@ -186,28 +196,11 @@ fn bad(reason: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Stop {
     Stop::Bad(io::Error::new(io::ErrorKind::InvalidData, reason))
 }
 
-/// Room for `more` bytes, grown by doubling; the limit is in what is written, not in what is claimed.
-fn grow(out: &mut Vec<u8>, limit: usize) {
-    if out.len() == out.capacity() {
-        let step = out.capacity().clamp(FIRST_BYTES, limit.max(FIRST_BYTES));
-        out.reserve_exact(step);
-    }
-}
-
-fn drain(mut from: impl Read, out: &mut Vec<u8>, limit: usize) -> Result<(), Stop> {
-    // One byte more than the limit tells "exactly the limit" from "above it".
-    match from.by_ref().take(limit as u64 + 1).read_to_end(out) {
-        Ok(_) if out.len() > limit => Err(Stop::Limit),
-        Ok(_) => Ok(()),
-        Err(reason) => Err(Stop::Bad(reason)),
-    }
-}
-
 /// The decoder takes a frame without its end mark for complete; Java's reader does not, so neither do we.
-fn unlz4(packed: &[u8], out: &mut Vec<u8>, limit: usize) -> Result<(), Stop> {
+fn unlz4(packed: &[u8], out: &mut Out) -> Result<(), Stop> {
     const CONTENT_CHECKSUM: u8 = 1 << 2;
     let mut decoder = lz4_flex::frame::FrameDecoder::new(packed);
-    drain(&mut decoder, out, limit)?;
+    out.drain(&mut decoder)?;
     let consumed = &packed[..packed.len() - decoder.get_ref().len()];
     let has_checksum = packed
         .get(4)
@@ -222,8 +215,8 @@ fn unlz4(packed: &[u8], out: &mut Vec<u8>, limit: usize) -> Result<(), Stop> {
     }
 }
 
-fn unzstd(packed: &[u8], scratch: &mut Scratch) -> Result<(), Stop> {
-    let context = match &mut scratch.zstd {
+fn unzstd(packed: &[u8], out: &mut Out, context: &mut Option<DCtx<'static>>) -> Result<(), Stop> {
+    let context = match context {
         Some(context) => context,
         none => none.insert(DCtx::try_create().ok_or_else(|| bad("no memory for a context"))?),
     };
@@ -232,21 +225,21 @@ fn unzstd(packed: &[u8], scratch: &mut Scratch) -> Result<(), Stop> {
         .map_err(|code| bad(zstd::zstd_safe::get_error_name(code)))?;
     let mut input = InBuffer::around(packed);
     loop {
-        grow(&mut scratch.out, scratch.limit);
-        let filled = scratch.out.len();
+        out.grow();
+        let filled = out.bytes.len();
         let consumed = input.pos();
-        let mut output = OutBuffer::around_pos(&mut scratch.out, filled);
+        let mut output = OutBuffer::around_pos(&mut out.bytes, filled);
         let hint = context
             .decompress_stream(&mut output, &mut input)
             .map_err(|code| bad(zstd::zstd_safe::get_error_name(code)))?;
         let written = output.pos() - filled;
-        if scratch.out.len() > scratch.limit {
+        if out.bytes.len() > out.limit {
             return Err(Stop::Limit);
         }
         if hint == 0 && input.pos() == packed.len() {
             return Ok(());
         }
-        if written == 0 && input.pos() == consumed && scratch.out.len() < scratch.out.capacity() {
+        if written == 0 && input.pos() == consumed && out.bytes.len() < out.bytes.capacity() {
             return Err(bad("the frame is cut short"));
         }
     }

@@ -1,6 +1,7 @@
 //! Snappy as Kafka carries it. Java clients frame it: `0x82 "SNAPPY" 0`, version i32, compatible version i32, then
 //! blocks of {length i32, raw snappy}; others send one raw block. Both are read, the framed form is written.
 
+use super::out::Out;
 use super::{Stop, bad};
 
 const MAGIC: [u8; 8] = [0x82, b'S', b'N', b'A', b'P', b'P', b'Y', 0];
@@ -10,12 +11,12 @@ const BLOCK_BYTES: usize = 32 * 1024;
 /// above it is refused before memory is taken.
 const EXPANSION_MAX: usize = 32;
 
-pub(super) fn decompress(packed: &[u8], out: &mut Vec<u8>, limit: usize) -> Result<(), Stop> {
+pub(super) fn decompress(packed: &[u8], out: &mut Out) -> Result<(), Stop> {
     let Some(mut rest) = packed
         .get(HEADER_BYTES..)
         .filter(|_| packed.starts_with(&MAGIC))
     else {
-        return block(packed, out, limit);
+        return block(packed, out);
     };
     while !rest.is_empty() {
         let Some((length, behind)) = rest.split_first_chunk::<4>() else {
@@ -25,26 +26,27 @@ pub(super) fn decompress(packed: &[u8], out: &mut Vec<u8>, limit: usize) -> Resu
         let Some((packed, behind)) = behind.split_at_checked(length) else {
             return Err(bad("a block reaches beyond the end"));
         };
-        block(packed, out, limit)?;
+        block(packed, out)?;
         rest = behind;
     }
     Ok(())
 }
 
-fn block(packed: &[u8], out: &mut Vec<u8>, limit: usize) -> Result<(), Stop> {
+fn block(packed: &[u8], out: &mut Out) -> Result<(), Stop> {
     let claimed = snap::raw::decompress_len(packed).map_err(bad)?;
     if claimed > packed.len().saturating_mul(EXPANSION_MAX) {
         return Err(bad("the announced length cannot be reached"));
     }
-    let filled = out.len();
-    if claimed > limit.saturating_sub(filled) {
+    let filled = out.bytes.len();
+    if claimed > out.limit.saturating_sub(filled) {
         return Err(Stop::Limit);
     }
-    out.resize(filled + claimed, 0);
+    out.expect(filled + claimed);
+    out.bytes.resize(filled + claimed, 0);
     let written = snap::raw::Decoder::new()
-        .decompress(packed, &mut out[filled..])
+        .decompress(packed, &mut out.bytes[filled..])
         .map_err(bad)?;
-    out.truncate(filled + written);
+    out.bytes.truncate(filled + written);
     Ok(())
 }
 

@@ -16,16 +16,22 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use floe_broker::groups::{Chunk, Polled};
 use floe_groups::assigned::{Caller, DeliveryToken, Received};
+use floe_world::Pool;
 
 use super::super::answer::{Pages, Watch};
 use super::super::problem::Problem;
 use super::super::query::Query;
+use super::super::read::oversized;
 use super::super::{ANSWER_BYTES_MAX, Answered, Api, State, WAIT_MAX, media};
 use super::{caller, parse};
 use crate::listen::{Connection, Phase};
 
 /// What an answer can look like.
 const OFFERED: &[&str] = &[media::JSON, media::RECORDS, media::CONSUMER_MESSAGE];
+
+/// A chunk is given whole or not at all, so it is chosen such that several batches may grow so many times, decompressed
+/// and as JSON, before they are too much for the memory for answers.
+const GROWTH: usize = 64;
 
 /// See the file's head.
 pub(crate) async fn poll(
@@ -41,7 +47,8 @@ pub(crate) async fn poll(
     let form = media::wanted(&headers, OFFERED).unwrap_or(media::CONSUMER_MESSAGE);
     // The memory comes first: once records are delivered nothing may fail any more.
     let pages = Pages::begin(&api.answers).await?;
-    let room = Pages::room(&api.answers, ANSWER_BYTES_MAX);
+    let most = ANSWER_BYTES_MAX.min(api.answers.limit() / GROWTH);
+    let room = Pages::room(&api.answers, most);
     let groups = api.broker.groups();
     let polled = groups.poll(&caller, received, wait, room);
     let polled = api.deliveries.poll(groups, &caller, &connection, polled);
@@ -134,10 +141,23 @@ impl Drop for Delivery {
     }
 }
 
-/// Memory ran out in the middle of an answer: nothing of it is sent, and it comes again.
-fn no_memory() -> Problem {
-    Problem::later(
-        "the memory for answers is in use; poll again in a second",
-        Duration::from_secs(1).as_secs(),
-    )
+/// Memory ran out in the middle of an answer: nothing of it is sent. It comes again, unless it can never fit.
+fn no_memory(pool: &Pool, bytes: usize, chunks: &[Chunk]) -> Problem {
+    if Pages::can_hold(pool, bytes) {
+        return Problem::later(
+            "the memory for answers is in use; poll again in a second",
+            Duration::from_secs(1).as_secs(),
+        );
+    }
+    let ranges = chunks.iter().map(|chunk| {
+        let (topic, partition) = (&chunk.topic, chunk.partition.partition);
+        format!(
+            "offsets {} up to {} of {topic}/{partition}",
+            chunk.start, chunk.end
+        )
+    });
+    let ranges = ranges.collect::<Vec<_>>().join(", ");
+    let go_on = "read them with GET /v1/topic/{topic}/partitions/{partition}/records, which gives one record at a time if \
+                 need be, and poll with this problem's 'delivery' as 'received'";
+    oversized(pool, &ranges, bytes, go_on)
 }

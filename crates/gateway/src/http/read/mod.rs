@@ -12,14 +12,15 @@ use axum::response::{IntoResponse, Response};
 use floe_broker::{Fetch, FetchPart, FetchedPart, Isolation, OffsetSpec};
 use floe_model::{Offset, PartitionIndex, Timestamp, TopicName, TopicPartition};
 
-use super::answer::Pages;
+use super::answer::{NoMemory, Pages};
+use super::json::Text as _;
 use super::path::PartitionPath;
 use super::problem::Problem;
 use super::produce::unknown_partition;
 use super::query::{Known, Query};
 use super::{ANSWER_BYTES_MAX, Answered, Api, State, WAIT_MAX, media, topics};
 use crate::listen::Phase;
-pub(crate) use records::{Found, Scratches, Unreadable, walk};
+pub(crate) use records::{Found, Scratches, oversized, walk};
 pub(crate) use render::record as render_record;
 
 const KNOWN: &[Known] = &[
@@ -31,6 +32,9 @@ const KNOWN: &[Known] = &[
 /// Records of one answer, if the caller does not say.
 pub(super) const RECORDS_DEFAULT: u64 = 500;
 pub(super) const RECORDS_MAX: u64 = 100_000;
+
+/// What ends an answer: three offsets and their names.
+const TAIL_BYTES_MAX: usize = 256;
 
 /// How the records are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,7 +178,12 @@ async fn answer(
             "],\"nextOffset\":{next},\"commitOffset\":{},\"logStart\":{}}}",
             part.high_watermark, part.log_start
         );
-        page.pages.push(tail.as_bytes()).map_err(|_| no_memory())?;
+        if let Err(short) = page.pages.push(tail.as_bytes()) {
+            return Err(match page.records {
+                1 => page.refusal(api, Offset(next.0.saturating_sub(1)), &short),
+                _ => no_memory(),
+            });
+        }
     }
     let content_type = match form {
         Form::Json => media::JSON,
@@ -204,26 +213,29 @@ impl Page {
         room: usize,
         form: Form,
     ) -> Result<(), Problem> {
-        let mut line = Vec::new();
-        let mut is_short = false;
+        let mut short = None;
         let walked = walk(&api.scratches, &part.records, self.next, |found| {
-            if self.records == max || (self.records > 0 && self.pages.len() >= room) {
+            let is_first = self.records == 0;
+            if self.records == max || (!is_first && self.pages.len() >= room) {
                 return false;
             }
-            line.clear();
-            if self.records > 0 && form == Form::Json {
-                line.push(b',');
+            let written = self.pages.write(|out| {
+                if !is_first && form == Form::Json {
+                    out.put(b",");
+                }
+                render::record(out, None, index, found, form == Form::Lines);
+                if form == Form::Lines {
+                    out.put(b"\n");
+                }
+            });
+            match written {
+                Ok(()) => {
+                    self.records += 1;
+                    self.next = found.offset.plus(1);
+                }
+                Err(no_memory) => short = Some((found.offset, no_memory)),
             }
-            render::record(&mut line, None, index, found, form == Form::Lines);
-            if form == Form::Lines {
-                line.push(b'\n');
-            }
-            is_short = self.pages.push(&line).is_err();
-            if !is_short {
-                self.records += 1;
-                self.next = found.offset.plus(1);
-            }
-            !is_short
+            short.is_none()
         });
         match walked {
             Ok(true) => self.next = self.next.max(part.next),
@@ -231,10 +243,28 @@ impl Page {
             // What lies before the damage is given now; the next read meets it first.
             Ok(false) | Err(_) => {}
         }
-        if self.records == 0 && is_short {
-            return Err(no_memory());
+        match short {
+            Some((offset, short)) if self.records == 0 => Err(self.refusal(api, offset, &short)),
+            Some(_) | None => Ok(()),
         }
-        Ok(())
+    }
+
+    /// There is no memory for the first record: for now, or for ever.
+    fn refusal(&self, api: &Api, offset: Offset, short: &NoMemory) -> Problem {
+        let bytes = self.pages.len() + short.bytes + TAIL_BYTES_MAX;
+        if Pages::can_hold(&api.answers, bytes) {
+            return no_memory();
+        }
+        let next = offset.plus(1);
+        let what = format!("the record at offset {offset}");
+        oversized(
+            &api.answers,
+            &what,
+            bytes,
+            &format!("go on at offset={next}"),
+        )
+        .with("from", offset.0)
+        .with("nextOffset", next.0)
     }
 }
 

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use floe_model::{LeaderEpoch, Offset, Timestamp};
 use floe_wire::batch::{self, Headers};
 use floe_wire::codec::Scratch;
+use floe_world::Pool;
 use parking_lot::Mutex;
 
 use super::super::problem::Problem;
@@ -12,14 +13,26 @@ use super::super::problem::Problem;
 const KEPT: usize = 4;
 
 /// Recycled buffers for decompression, shared by all requests.
-#[derive(Default)]
-pub(crate) struct Scratches(Mutex<Vec<Scratch>>);
+pub(crate) struct Scratches {
+    /// Of one batch, decompressed.
+    bytes_max: usize,
+    kept: Mutex<Vec<Scratch>>,
+}
 
 impl Scratches {
+    pub(crate) fn new(bytes_max: usize) -> Self {
+        Self {
+            bytes_max,
+            kept: Mutex::default(),
+        }
+    }
+
     fn with<T>(&self, work: impl FnOnce(&mut Scratch) -> T) -> T {
-        let mut scratch = self.0.lock().pop().unwrap_or_default();
+        let kept = self.kept.lock().pop();
+        let mut scratch = kept.unwrap_or_else(|| Scratch::new(self.bytes_max));
         let result = work(&mut scratch);
-        let mut kept = self.0.lock();
+        scratch.rest();
+        let mut kept = self.kept.lock();
         if kept.len() < KEPT {
             kept.push(scratch);
         }
@@ -57,6 +70,18 @@ impl Unreadable {
         .with("from", *from)
         .with("nextOffset", to.0)
     }
+}
+
+/// Records whose answer the memory for answers can never hold: their reader is told, with the way around.
+pub(crate) fn oversized(pool: &Pool, what: &str, bytes: usize, go_on: &str) -> Problem {
+    Problem::new(
+        axum::http::StatusCode::INTERNAL_SERVER_ERROR,
+        "oversized",
+        format!(
+            "{what}: an answer of {bytes} bytes, the memory for answers has {}; raise memory.limit.bytes, or {go_on}",
+            pool.limit()
+        ),
+    )
 }
 
 /// Calls `take` for each record at or after `from`, until it says no; tells whether the end was reached.
@@ -141,7 +166,7 @@ mod tests {
 
     fn offsets(stored: &[Bytes], from: u64) -> Vec<u64> {
         let mut all = Vec::new();
-        let end = walk(&Scratches::default(), stored, Offset(from), |found| {
+        let end = walk(&Scratches::new(1 << 20), stored, Offset(from), |found| {
             assert_eq!(found.value.unwrap(), found.offset.0.to_string().as_bytes());
             assert_eq!(
                 (found.epoch, found.timestamp),
@@ -171,11 +196,25 @@ mod tests {
         let mut bytes = stored(32, 20, Codec::Gzip);
         let middle = bytes.len() / 2;
         bytes[middle] ^= 0xff;
-        let unreadable = walk(&Scratches::default(), &[bytes.into()], Offset(40), |_| true);
+        let unreadable = walk(
+            &Scratches::new(1 << 20),
+            &[bytes.into()],
+            Offset(40),
+            |_| true,
+        );
         let problem = unreadable.unwrap_err().problem();
         assert_eq!(
             (&problem.members["from"], &problem.members["nextOffset"]),
             (&32.into(), &52.into())
         );
+    }
+
+    #[test]
+    fn a_batch_that_decompresses_above_the_limit_is_undecodable_and_stepped_over() {
+        let bytes = [Bytes::from(stored(32, 2000, Codec::Gzip))];
+        let small = walk(&Scratches::new(1000), &bytes, Offset(40), |_| true);
+        let problem = small.unwrap_err().problem();
+        assert!(problem.detail.contains("1000 bytes"), "{}", problem.detail);
+        assert_eq!(problem.members["nextOffset"], 2032);
     }
 }

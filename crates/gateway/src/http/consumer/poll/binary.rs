@@ -63,10 +63,11 @@ pub(super) fn items(api: &Api, pages: &mut Pages, chunks: &[Chunk]) -> Result<u6
             format!("{written} items do not fit this form, which counts to 65535; poll with Accept: application/json"),
         )
     })?;
-    pages
+    let bytes = pages.len() + size_of::<u16>() + body.len();
+    let pushed = pages
         .push(&written.to_be_bytes())
-        .map_err(|_| no_memory())?;
-    pages.push(&body).map_err(|_| no_memory())?;
+        .and_then(|()| pages.push(&body));
+    pushed.map_err(|_| no_memory(&api.answers, bytes, chunks))?;
     Ok(count)
 }
 

@@ -5,9 +5,9 @@ use floe_model::{LeaderEpoch, Offset};
 
 use super::super::super::Api;
 use super::super::super::answer::Pages;
-use super::super::super::json::{write_poll_value, write_string};
+use super::super::super::json::{Text as _, write_poll_value, write_string};
 use super::super::super::problem::Problem;
-use super::super::super::read::{Unreadable, render_record, walk};
+use super::super::super::read::{render_record, walk};
 use super::no_memory;
 
 /// `[{topic, token, partition, rangeIndex, version, startOffset, values}]`. Offsets of an item's values have no holes
@@ -15,10 +15,10 @@ use super::no_memory;
 pub(super) fn items(api: &Api, pages: &mut Pages, chunks: &[Chunk]) -> Result<u64, Problem> {
     let mut count = 0;
     let mut is_open = false;
+    let mut missing = 0;
     let mut text = b"[".to_vec();
     for chunk in chunks {
         let mut expected: Option<(Offset, LeaderEpoch)> = None;
-        let mut failed = false;
         let walked = walk(&api.scratches, &chunk.batches, chunk.start, |found| {
             if found.offset >= chunk.end {
                 return false;
@@ -38,53 +38,61 @@ pub(super) fn items(api: &Api, pages: &mut Pages, chunks: &[Chunk]) -> Result<u6
                 );
                 is_open = true;
             }
-            write_poll_value(&mut text, found.value);
+            let written = pages.write(|out| {
+                out.put(&text);
+                write_poll_value(out, found.value);
+            });
+            missing += written.map_or_else(|short| short.bytes, |()| 0);
+            text.clear();
             expected = Some((found.offset.plus(1), found.epoch));
             count += 1;
-            failed = pages.push(&text).is_err();
-            text.clear();
-            !failed
+            true
         });
-        check(walked, failed)?;
+        walked.map_err(|unreadable| unreadable.problem())?;
     }
     text.extend_from_slice(if is_open { b"]}]" } else { b"]" });
-    pages.push(&text).map_err(|_| no_memory())?;
+    end(api, pages, chunks, &text, missing)?;
     Ok(count)
 }
 
 /// `[{topic, partition, offset, timestamp, key, value, headers}]`.
 pub(super) fn records(api: &Api, pages: &mut Pages, chunks: &[Chunk]) -> Result<u64, Problem> {
     let mut count = 0;
-    let mut text = b"[".to_vec();
+    let mut missing = 0;
     for chunk in chunks {
-        let mut failed = false;
         let walked = walk(&api.scratches, &chunk.batches, chunk.start, |found| {
             if found.offset >= chunk.end {
                 return false;
             }
-            if count > 0 {
-                text.push(b',');
-            }
             let partition = chunk.partition.partition;
-            render_record(&mut text, Some(&chunk.topic), partition, found, false);
+            let written = pages.write(|out| {
+                out.put(if count > 0 { b"," } else { b"[" });
+                render_record(out, Some(&chunk.topic), partition, found, false);
+            });
+            missing += written.map_or_else(|short| short.bytes, |()| 0);
             count += 1;
-            failed = pages.push(&text).is_err();
-            text.clear();
-            !failed
+            true
         });
-        check(walked, failed)?;
+        walked.map_err(|unreadable| unreadable.problem())?;
     }
-    text.push(b']');
-    pages.push(&text).map_err(|_| no_memory())?;
+    let tail: &[u8] = if count > 0 { b"]" } else { b"[]" };
+    end(api, pages, chunks, tail, missing)?;
     Ok(count)
 }
 
-fn check(walked: Result<bool, Unreadable>, failed: bool) -> Result<(), Problem> {
-    match walked {
-        _ if failed => Err(no_memory()),
-        Ok(_) => Ok(()),
-        Err(unreadable) => Err(unreadable.problem()),
+/// Ends an answer, which is whole only if nothing of it is missing for want of memory.
+fn end(
+    api: &Api,
+    pages: &mut Pages,
+    chunks: &[Chunk],
+    tail: &[u8],
+    missing: usize,
+) -> Result<(), Problem> {
+    if missing == 0 && pages.push(tail).is_ok() {
+        return Ok(());
     }
+    let bytes = pages.len() + missing + tail.len();
+    Err(no_memory(&api.answers, bytes, chunks))
 }
 
 fn begin(text: &mut Vec<u8>, chunk: &Chunk, start: Offset, epoch: LeaderEpoch, is_first: bool) {
