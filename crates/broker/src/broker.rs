@@ -174,6 +174,13 @@ impl Broker {
         self.0.node.produce(partition, batch, options)
     }
 
+    /// What a caller is told that does not wait for its [`Pending`] any longer.
+    pub fn undecided(&self) -> ProduceError {
+        ProduceError::Undecided {
+            is_disk_full: self.0.node.log.is_disk_full(),
+        }
+    }
+
     /// Reads; waits inside until there is enough, or `max_wait` is over. One answer per part, in the order asked.
     pub async fn fetch(&self, fetch: Fetch) -> Vec<FetchedPart> {
         self.0.node.fetch(&fetch).await

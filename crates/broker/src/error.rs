@@ -77,6 +77,16 @@ pub enum ProduceError {
         /// What holds.
         current: i16,
     },
+    /// Appended, but not durable in the caller's time: it may be later, or never. Try again, idempotently if twice is too often.
+    #[error(
+        "{} and the batch is not durable yet, but may become so; free space if need be, then try again (an idempotent producer's \
+         retry is never appended twice)",
+        if *.is_disk_full { "the data directory's disk is full" } else { "the disk is slow or stuck" }
+    )]
+    Undecided {
+        /// It waits for room on the disk.
+        is_disk_full: bool,
+    },
     /// Try again.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),

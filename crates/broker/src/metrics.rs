@@ -10,6 +10,7 @@ pub struct Metrics {
     produced_bytes: Counter,
     produced_batches: Counter,
     refused_batches: Counter,
+    forgotten_producers: Counter,
     fetched_bytes: Counter,
     partitions: Gauge,
 }
@@ -33,6 +34,11 @@ impl Metrics {
             "Record batches refused",
             self.refused_batches.clone(),
         );
+        registry.register(
+            "forgotten_producers",
+            "Idempotent producers forgotten to make room for others",
+            self.forgotten_producers.clone(),
+        );
         registry.register_with_unit(
             "fetched",
             "Bytes of record batches given to readers, as stored",
@@ -49,6 +55,10 @@ impl Metrics {
 
     pub(crate) fn refused(&self) {
         self.refused_batches.inc();
+    }
+
+    pub(crate) fn forgot_producers(&self, count: usize) {
+        self.forgotten_producers.inc_by(count as u64);
     }
 
     pub(crate) fn fetched(&self, bytes: usize) {

@@ -66,7 +66,20 @@ impl Node {
             Ok(_) => self.metrics.produced(batch.len()),
             Err(_) => self.metrics.refused(),
         }
+        self.make_room_for_producers();
         appended
+    }
+
+    /// Keeps the number of idempotent producers known here within its bound.
+    pub(crate) fn make_room_for_producers(&self) {
+        if !self.producers.is_full() {
+            return;
+        }
+        let partitions = self.partitions.load();
+        let all = partitions.values().map(|partition| partition.producers());
+        let now = self.world.clock.monotonic();
+        self.metrics
+            .forgot_producers(self.producers.make_room(all, now));
     }
 
     /// Both clocks.

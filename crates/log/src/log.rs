@@ -196,6 +196,11 @@ impl Log {
         append::append(&self.engine, partition, epoch, batch)
     }
 
+    /// Whether appends are refused, and earlier ones wait, until there is room on the disk.
+    pub fn is_disk_full(&self) -> bool {
+        self.engine.is_disk_full.load(Ordering::Relaxed)
+    }
+
     /// Resolves when an append that was refused as [`AppendError::Full`] for want of memory has a chance again.
     pub async fn room(&self) {
         drop(self.engine.tail.get(floe_world::memory::ALIGNMENT).await);

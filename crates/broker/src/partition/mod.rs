@@ -6,6 +6,7 @@
 
 mod producers;
 mod progress;
+mod room;
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -21,8 +22,9 @@ use floe_wire::batch::{self, Checked, Class, Rules};
 use floe_wire::codec::Scratch;
 use parking_lot::Mutex;
 
-pub(crate) use producers::{Producers, Sequenced, Tally};
+pub(crate) use producers::{Producers, Sequenced};
 pub(crate) use progress::{Ended, Progress, Ticket};
+pub(crate) use room::Tally;
 
 use crate::{Pending, ProduceError, ProduceOptions, Produced, Unavailable};
 
@@ -192,7 +194,6 @@ impl Partition {
         if let Some(known) = producers.check(producer, count)? {
             return Ok(known);
         }
-        producers.admit(producer, now.monotonic)?;
         let sequenced = append()?;
         producers.record(
             producer,

@@ -6,31 +6,24 @@
 //! ```
 //! Guarantees: the last five batches of each producer are known, so a retry is answered with its first offset; batches are taken
 //! in sequence only; the same batches in the same order give the same state, live or read back from the log. Forgets a
-//! producer only when nobody can be retrying: a day of log time and an hour of this process after its last batch.
-//! An unknown producer may start anywhere (KIP-360).
+//! producer when nobody can be retrying, a day of log time and an hour of this process after its last batch, or as one of
+//! those silent longest on a node that may know no more (`room.rs`). An unknown producer may start anywhere (KIP-360), so
+//! one that was forgotten goes on; only a retry of what it had appended before would then be appended again.
 
 use std::collections::HashMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use floe_model::{LeaderEpoch, Offset, ProducerId, Timestamp};
 use floe_wire::batch::{Producer, View};
 
-use crate::{ProduceError, Unavailable};
+use super::room::{Age, PRODUCERS_MAX, Tally, youngest_of_oldest};
+use crate::ProduceError;
 
 /// Batches remembered of each producer: as many as a client keeps in flight (KIP-679).
 const BATCHES: usize = 5;
 /// Below this, on this process's clock, a retry may still come: far beyond any delivery timeout.
 const RETRIES_END: Duration = Duration::from_hours(1);
 const VERSION: u8 = 1;
-
-/// Producers that all partitions of a node may know together; about 20 MiB.
-pub(crate) const PRODUCERS_MAX: usize = 100_000;
-
-/// How many producers the partitions of a node know together.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Tally(Arc<AtomicUsize>);
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -88,6 +81,14 @@ fn advance(sequence: i32, records: u32) -> i32 {
 }
 
 impl Known {
+    fn age(&self, id: i64) -> Age {
+        Age {
+            touched: self.touched,
+            log_time: self.log_time,
+            id,
+        }
+    }
+
     fn last(&self) -> &Batch {
         &self.batches[self.len - 1]
     }
@@ -108,6 +109,11 @@ impl Producers {
         self.known.len()
     }
 
+    #[cfg(test)]
+    pub(super) fn capacity(&self) -> usize {
+        self.known.capacity()
+    }
+
     /// Counts them with those of other partitions from now on.
     pub(crate) fn counted_in(mut self, tally: Tally) -> Self {
         self.tally = tally;
@@ -119,29 +125,35 @@ impl Producers {
     fn count(&mut self) {
         let (before, now) = (self.counted, self.known.len());
         self.counted = now;
-        if now > before {
-            self.tally.0.fetch_add(now - before, Ordering::Relaxed);
-        } else if now < before {
-            self.tally.0.fetch_sub(before - now, Ordering::Relaxed);
-        }
+        self.tally.changed(before, now);
     }
 
-    /// Makes room for one more producer: when the node knows as many as it may, those of this partition go whose retries have
-    /// ended. Without room the newcomer waits.
-    pub(crate) fn admit(&mut self, producer: &Producer, now: Duration) -> Result<(), Unavailable> {
-        let is_full = || self.tally.0.load(Ordering::Relaxed) >= PRODUCERS_MAX;
-        if self.known.contains_key(&producer.id) || !is_full() {
-            return Ok(());
+    /// How long each producer has been silent.
+    pub(super) fn ages(&self) -> impl Iterator<Item = Age> + '_ {
+        self.known.iter().map(|(id, known)| known.age(*id))
+    }
+
+    /// Forgets producers of this age and older, and gives their memory back; how many there were.
+    pub(super) fn forget_up_to(&mut self, last: Age) -> usize {
+        let before = self.known.len();
+        self.known.retain(|id, known| known.age(*id) > last);
+        let left = self.known.len();
+        if self.known.capacity() > 4 * left {
+            self.known.shrink_to(2 * left);
         }
-        self.known
-            .retain(|_, known| now.saturating_sub(known.touched) < RETRIES_END);
         self.count();
-        if self.tally.0.load(Ordering::Relaxed) >= PRODUCERS_MAX {
-            return Err(Unavailable::Busy {
-                retry_after: Duration::from_secs(1),
-            });
+        before - left
+    }
+
+    /// Forgets the oldest while it is more than a node may know: a log may name any number.
+    pub(crate) fn bound(&mut self) {
+        let excess = self.known.len().saturating_sub(PRODUCERS_MAX);
+        if excess > 0 {
+            let mut ages: Vec<_> = self.ages().collect();
+            if let Some(last) = youngest_of_oldest(&mut ages, excess) {
+                self.forget_up_to(last);
+            }
         }
-        Ok(())
     }
 
     /// Whether a batch follows its producer's last; `Some`: it is here already, and where.
@@ -456,27 +468,16 @@ mod tests {
     }
 
     #[test]
-    fn a_full_node_takes_a_new_producer_only_in_the_place_of_one_whose_retries_have_ended() {
-        let tally = Tally::default();
-        let mut full = Producers::default().counted_in(tally.clone());
-        for id in 0..PRODUCERS_MAX as i64 {
-            full.record(
-                &producer(id, 0, 0),
-                1,
-                Offset(0),
-                Timestamp(1),
-                Duration::ZERO,
-            );
+    fn what_a_log_names_beyond_the_bound_is_forgotten_oldest_first() {
+        let mut producers = Producers::default();
+        for id in 0..PRODUCERS_MAX as i64 + 9 {
+            let at = Timestamp(PRODUCERS_MAX as i64 - id);
+            producers.record(&producer(id, 0, 0), 1, Offset(0), at, Duration::ZERO);
         }
-        let mut other = Producers::default().counted_in(tally.clone());
-        let newcomer = producer(-7, 0, 0);
-        assert!(other.admit(&newcomer, Duration::ZERO).is_err());
-        assert!(full.admit(&newcomer, Duration::ZERO).is_err());
-        assert_eq!(full.admit(&producer(5, 0, 1), Duration::ZERO), Ok(()));
-        assert_eq!(full.admit(&newcomer, Duration::from_hours(2)), Ok(()));
-        assert_eq!(other.admit(&newcomer, Duration::ZERO), Ok(()));
-        drop(full);
-        assert_eq!(tally.0.load(Ordering::Relaxed), 0);
+        producers.bound();
+        assert_eq!(producers.len(), PRODUCERS_MAX);
+        assert_eq!(producers.check(&producer(8, 0, 7), 1), Ok(None));
+        assert!(producers.check(&producer(9, 0, 7), 1).is_err());
     }
 
     #[test]

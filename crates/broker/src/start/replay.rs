@@ -1,10 +1,11 @@
 //! Reading back the sequence state of idempotent producers: the kept snapshot, then the batches after it.
 //!
 //! Guarantees: exact: the state is the fold of every batch that is still there; what a kept snapshot cannot give is read from the
-//! log. Damaged ranges are passed over; they are reported where they are read.
+//! log, as far as a node may know producers. Damaged ranges are passed over; they are reported where they are read.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use floe_log::{Outcome, ReadError};
@@ -26,6 +27,8 @@ const AT_ONCE: usize = 4;
 
 /// Reads back the producers of every partition.
 pub(super) async fn producers(node: &Arc<Node>) -> Result<(), StartError> {
+    // One moment for all, so that none looks older for having been read first.
+    let now = node.world.clock.monotonic();
     let mut partitions = node.all_partitions().into_iter();
     let mut reading = VecDeque::new();
     loop {
@@ -34,7 +37,7 @@ pub(super) async fn producers(node: &Arc<Node>) -> Result<(), StartError> {
         {
             let node = Arc::clone(node);
             reading.push_back(tasks::spawn(async move {
-                let (producers, bytes) = read_back(&node, &partition).await?;
+                let (producers, bytes) = read_back(&node, &partition, now).await?;
                 if bytes >= KEPT_FROM_BYTES {
                     // The next start need not read the same again, also if nothing is appended until then.
                     let snapshot = producers.snapshot(partition.epoch).into();
@@ -43,6 +46,7 @@ pub(super) async fn producers(node: &Arc<Node>) -> Result<(), StartError> {
                     node.log.checkpoint_soon();
                 }
                 *partition.producers().lock() = producers.counted_in(node.producers.clone());
+                node.make_room_for_producers();
                 Ok(())
             }));
         }
@@ -55,14 +59,17 @@ pub(super) async fn producers(node: &Arc<Node>) -> Result<(), StartError> {
 }
 
 /// The state, and how many bytes of the log were read for it.
-async fn read_back(node: &Node, partition: &Partition) -> Result<(Producers, usize), StartError> {
-    let now = node.world.clock.monotonic();
+async fn read_back(
+    node: &Node,
+    partition: &Partition,
+    now: Duration,
+) -> Result<(Producers, usize), StartError> {
     let end = partition.committed();
     let log_start = partition.log_start();
     if end == Offset::ZERO {
         return Ok((Producers::default(), 0));
     }
-    let (mut at, mut producers) = kept(node, partition, end)
+    let (mut at, mut producers) = kept(node, partition, end, now)
         .await
         .unwrap_or_else(|| (log_start, Producers::default()));
     at = at.max(log_start);
@@ -79,6 +86,7 @@ async fn read_back(node: &Node, partition: &Partition) -> Result<(Producers, usi
                 }
             }
         }
+        producers.bound();
         if next <= at {
             return Err(StartError::Damaged {
                 dir: node.settings.data_dir.clone(),
@@ -95,8 +103,12 @@ async fn read_back(node: &Node, partition: &Partition) -> Result<(Producers, usi
 
 /// The kept state, if it can be read and belongs to what is there: one drawn above the end of its generation is of a tail that
 /// damage has taken.
-async fn kept(node: &Node, partition: &Partition, end: Offset) -> Option<(Offset, Producers)> {
-    let now = node.world.clock.monotonic();
+async fn kept(
+    node: &Node,
+    partition: &Partition,
+    end: Offset,
+    now: Duration,
+) -> Option<(Offset, Producers)> {
     let (at, bytes) = node.log.producers(&partition.log).await?;
     let (epoch, producers) = Producers::restore(&bytes, now)
         .inspect_err(|error| {

@@ -259,3 +259,68 @@ async fn one_of_floes_own_topics_is_written_only_from_inside_and_never_deleted()
         "{refused}"
     );
 }
+
+/// Each partition's share of newcomers is another: room is made by the whole node.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_producer_is_taken_however_many_came_before_and_one_that_made_room_goes_on() {
+    let outside = Outside::new();
+    let node = outside.start().await;
+    let many = node.topic("many", 1).await;
+    let quiet = node.topic("quiet", 1).await;
+    node.append(many, &sequenced(0, 0, 0, &["a"]))
+        .await
+        .unwrap();
+    for id in 1..=100_000 {
+        outside.clock.advance(std::time::Duration::from_millis(1));
+        let pending = node.begin(many, &sequenced(id, 0, 0, &["v"])).unwrap();
+        if id % 500 == 0 {
+            pending.await.unwrap();
+        }
+    }
+    let newcomer = sequenced(200_000, 0, 0, &["first"]);
+    assert_eq!(
+        node.append(quiet, &newcomer).await.unwrap().base_offset.0,
+        0
+    );
+    let retried = node.append(quiet, &newcomer).await.unwrap();
+    assert_eq!(retried.base_offset.0, 0, "the newcomer is known");
+    // The oldest was forgotten and goes on, as a producer nobody knows may; one of the youngest is held to its sequence.
+    node.append(many, &sequenced(0, 0, 1, &["b"]))
+        .await
+        .unwrap();
+    let gap = sequenced(99_999, 0, 5, &["gap"]);
+    let refused = node.append(many, &gap).await.unwrap_err();
+    assert!(
+        matches!(refused, ProduceError::OutOfOrderSequence { .. }),
+        "{refused}"
+    );
+}
+
+/// R16, for the batch that met the full disk: nobody can say yet, so its caller is told just that.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_append_that_meets_a_full_disk_is_undecided_until_there_is_room() {
+    let outside = Outside::new();
+    let node = outside.start().await;
+    let at = node.topic("t", 1).await;
+    let used = outside.disk.files().iter().map(|(_, len)| len).sum();
+    outside.disk.set_capacity(used);
+    let large = batch(&[&"x".repeat(300_000)]);
+    let mut undecided = Vec::new();
+    let refused = loop {
+        match node.begin(at, &large) {
+            Ok(pending) => undecided.push(pending),
+            Err(error) => break error,
+        }
+        tokio::task::yield_now().await;
+    };
+    assert_eq!(
+        refused,
+        ProduceError::Unavailable(floe_broker::Unavailable::DiskFull)
+    );
+    let told = node.0.undecided();
+    assert_eq!(told, ProduceError::Undecided { is_disk_full: true });
+    outside.disk.set_capacity(1 << 40);
+    for (offset, pending) in undecided.into_iter().enumerate() {
+        assert_eq!(pending.await.unwrap().base_offset.0, offset as u64);
+    }
+}

@@ -212,7 +212,7 @@ settings! {
         journal_bytes: u64 = "journal.bytes", Kind::Bytes { min: 33 * MIB, max: 16 * GIB }, Default::Is("256MiB");
     }
     "Producers" {
-        #[doc = "How long the sequence of a silent idempotent producer is remembered, in time of its partition's log."]
+        #[doc = "How long the sequence of a silent idempotent producer is remembered, in time of its partition's log. A node remembers 100,000; for more, those silent longest go first."]
         producer_id_expiration_ms: u64 = "producer.id.expiration.ms", ms(1000, 31_536_000_000), Default::Is("86400000");
     }
     "Groups" {

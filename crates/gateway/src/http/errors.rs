@@ -64,6 +64,16 @@ impl From<ProduceError> for Problem {
             | ProduceError::StaleProducerEpoch { .. } => {
                 Self::new(StatusCode::CONFLICT, "producer-session", text)
             }
+            ProduceError::Undecided { is_disk_full } => {
+                let (status, kind) = if is_disk_full {
+                    (StatusCode::INSUFFICIENT_STORAGE, "disk-full")
+                } else {
+                    (StatusCode::GATEWAY_TIMEOUT, "not-durable-in-time")
+                };
+                let mut problem = Self::new(status, kind, text);
+                problem.retry_after = Some(5);
+                problem.with("outcome", "unknown")
+            }
             ProduceError::Unavailable(unavailable) => unavailable.into(),
         }
     }
@@ -264,6 +274,16 @@ mod tests {
                     current: 1,
                 },
                 (409, "producer-session"),
+            ),
+            (
+                ProduceError::Undecided { is_disk_full: true },
+                (507, "disk-full"),
+            ),
+            (
+                ProduceError::Undecided {
+                    is_disk_full: false,
+                },
+                (504, "not-durable-in-time"),
             ),
             (
                 ProduceError::Unavailable(Unavailable::DiskFull),

@@ -24,6 +24,7 @@ use tokio::time::timeout;
 
 use super::answer::{Answer, Outbox};
 use super::door::Door;
+use super::produce::Patience;
 use super::request::{Caller, Close, Request};
 use crate::listen::{Accepted, Phase};
 
@@ -140,6 +141,7 @@ async fn read(
 ) -> Ended {
     let mut stopping = pin!(door.gate().stop.reached(Phase::Draining));
     let mut is_first = true;
+    let mut patience = Patience::default();
     let caller = Caller {
         peer: accepted.connection.peer,
         local: accepted.connection.local,
@@ -159,7 +161,7 @@ async fn read(
         let begun = Request::parse(&frame, caller);
         drop(frame);
         let begun = match begun {
-            Ok(request) => door.begin(request).await,
+            Ok(request) => door.begin(request, &mut patience).await,
             Err(close) => Err(close),
         };
         match begun {

@@ -159,7 +159,11 @@ impl Door {
     }
 
     /// Begins a request: appends at once, everything else when its turn to answer comes.
-    pub(super) async fn begin(&self, request: Request) -> Result<Option<Slot>, Close> {
+    pub(super) async fn begin(
+        &self,
+        request: Request,
+        patience: &mut produce::Patience,
+    ) -> Result<Option<Slot>, Close> {
         let api = request.api;
         let since = self.0.gate.clock.monotonic();
         let wait = match api.key {
@@ -168,12 +172,12 @@ impl Door {
             _ => Wait::Nobody,
         };
         let work = if api.key == Key::Produce {
-            let Some(waiting) = produce::begin(self, &request).await? else {
+            let Some(waiting) = produce::begin(self, &request, patience).await? else {
                 self.metrics()
                     .answered(api.place(), std::time::Duration::ZERO);
                 return Ok(None);
             };
-            Box::pin(waiting.answer(request)) as _
+            Box::pin(waiting.answer(self.clone(), request)) as _
         } else {
             let door = self.clone();
             Box::pin(async move { door.handle(request).await }) as _

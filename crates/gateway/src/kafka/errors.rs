@@ -40,6 +40,8 @@ pub(super) fn produce(error: &ProduceError) -> ErrorCode {
         ProduceError::OutOfOrderSequence { .. } => ErrorCode::OutOfOrderSequenceNumber,
         ProduceError::DuplicateSequence { .. } => ErrorCode::DuplicateSequenceNumber,
         ProduceError::StaleProducerEpoch { .. } => ErrorCode::InvalidProducerEpoch,
+        // Of the codes that make clients try again, the one that does not say that nothing was appended.
+        ProduceError::Undecided { .. } => ErrorCode::RequestTimedOut,
         ProduceError::Unavailable(error) => unavailable(error),
     }
 }
@@ -229,6 +231,7 @@ mod tests {
                 },
                 47,
             ),
+            (ProduceError::Undecided { is_disk_full: true }, 7),
             (ProduceError::Unavailable(BUSY), 19),
             (ProduceError::Unavailable(Unavailable::DiskFull), 56),
             (ProduceError::Unavailable(Unavailable::Stopping), 6),

@@ -1,6 +1,8 @@
 //! Produce (key 0, versions 3 to 13; KIP-98, KIP-516): appends one batch per partition.
 //!
-//! Appends happen as the request is read; the answer waits until all of them are durable, or for `timeout ms`.
+//! Appends happen as the request is read; the answer waits until all of them are durable. `timeout ms` begins when the request
+//! is read and holds for all of it: what waits for room may take half of it, whatever number of partitions it names, and
+//! answers ahead of it take none of it away from the caller.
 //! acks=0 is never answered: a failure closes the connection, as in Kafka. acks=1 waits like acks=all: with one copy
 //! there is nothing weaker to wait for. Transactions are refused by name.
 
@@ -13,7 +15,7 @@ use floe_wire::produce::{PartitionData, ProduceRequest, TopicRef};
 use kacrab_protocol::generated::produce_response::{
     BatchIndexAndErrorMessage, PartitionProduceResponse, ProduceResponseData, TopicProduceResponse,
 };
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout_at};
 
 use super::answer::{Answer, NONE, text, uuid};
 use super::connection::Outcome;
@@ -24,7 +26,7 @@ use super::topics::partition;
 
 /// A request whose batches are on their way.
 pub(super) struct Waiting {
-    timeout: Duration,
+    deadline: Instant,
     parts: Vec<(TopicRef, i32, Part)>,
 }
 
@@ -67,13 +69,31 @@ impl From<ProduceError> for Refused {
 /// How long to wait before a node that is busy is asked again; doubled each time up to the second.
 const BUSY_WAITS: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(32)];
 
+/// What a connection's requests have left for a busy node. Those behind one that waited in vain have waited with it, so they
+/// are tried once each, until one gets in.
+#[derive(Debug, Default)]
+pub(super) struct Patience {
+    is_spent: bool,
+}
+
 /// Appends all batches of a request. `None` when nothing is to be answered. Waits while the node is busy, so that
 /// nothing more is read from this connection meanwhile: order is kept, and the client slows down.
-pub(super) async fn begin(door: &Door, request: &Request) -> Result<Option<Waiting>, Close> {
+pub(super) async fn begin(
+    door: &Door,
+    request: &Request,
+    patience: &mut Patience,
+) -> Result<Option<Waiting>, Close> {
     let produce = ProduceRequest::read(&request.body, request.version)
         .map_err(|e| request.undecodable(&e))?;
     let refused = refuse_all(&produce);
-    let patience = Duration::from_millis(produce.timeout_ms.max(1) as u64);
+    let timeout = Duration::from_millis(produce.timeout_ms.max(1) as u64);
+    let deadline = sleep(timeout).deadline();
+    let busy = if patience.is_spent {
+        Duration::ZERO
+    } else {
+        timeout / 2
+    };
+    let busy_until = sleep(busy).deadline();
     let mut parts = Vec::with_capacity(produce.partitions.len());
     for part in produce.partitions {
         let outcome = match &refused {
@@ -81,7 +101,7 @@ pub(super) async fn begin(door: &Door, request: &Request) -> Result<Option<Waiti
                 message: Some(message.clone()),
                 ..Refused::from(*code)
             }),
-            None => append(door, &part, patience).await,
+            None => append(door, &part, busy_until, patience).await,
         };
         let outcome = match outcome {
             Ok(pending) => Part::Pending(pending),
@@ -104,10 +124,7 @@ pub(super) async fn begin(door: &Door, request: &Request) -> Result<Option<Waiti
             ))),
         };
     }
-    Ok(Some(Waiting {
-        timeout: patience,
-        parts,
-    }))
+    Ok(Some(Waiting { deadline, parts }))
 }
 
 /// What is wrong with the request as a whole.
@@ -127,20 +144,26 @@ fn refuse_all(produce: &ProduceRequest) -> Option<(ErrorCode, String)> {
 async fn append(
     door: &Door,
     part: &PartitionData,
-    mut patience: Duration,
+    busy_until: Instant,
+    patience: &mut Patience,
 ) -> Result<Pending, Refused> {
     let [mut wait, longest] = BUSY_WAITS;
     loop {
         let address = find(door, part)?;
         let options = ProduceOptions::default();
-        match door.broker().produce(address, &part.records, options) {
-            Err(ProduceError::Unavailable(Unavailable::Busy { .. })) if patience > wait => {
-                tokio::time::sleep(wait).await;
-                patience -= wait;
-                wait = longest.min(wait * 2);
-            }
-            outcome => return Ok(outcome?),
+        let outcome = door.broker().produce(address, &part.records, options);
+        let is_busy = matches!(
+            outcome,
+            Err(ProduceError::Unavailable(Unavailable::Busy { .. }))
+        );
+        if is_busy && timeout_at(busy_until, sleep(wait)).await.is_ok() {
+            wait = longest.min(wait * 2);
+            continue;
         }
+        if is_busy || outcome.is_ok() {
+            patience.is_spent = is_busy;
+        }
+        return Ok(outcome?);
     }
 }
 
@@ -159,7 +182,7 @@ fn find(door: &Door, part: &PartitionData) -> Result<TopicPartition, ErrorCode> 
 
 impl Waiting {
     /// Waits for the appends, then answers.
-    pub(super) async fn answer(mut self, request: Request) -> Outcome {
+    pub(super) async fn answer(mut self, door: Door, request: Request) -> Outcome {
         let all = async {
             for (_, _, part) in &mut self.parts {
                 if let Part::Pending(pending) = part {
@@ -168,14 +191,14 @@ impl Waiting {
             }
         };
         // Those that are still on their way then may be durable later; the producer tries again.
-        drop(timeout(self.timeout, all).await);
+        drop(timeout_at(self.deadline, all).await);
         let mut topics: Vec<TopicProduceResponse> = Vec::new();
         let mut last: Option<TopicRef> = None;
         for (topic, index, part) in self.parts {
             let answer = match part {
                 Part::Done(outcome) => answer_part(index, outcome, request.version),
                 Part::Pending(_) => {
-                    let late = Refused::from(ErrorCode::RequestTimedOut);
+                    let late = Refused::from(door.broker().undecided());
                     answer_part(index, Err(late), request.version)
                 }
             };

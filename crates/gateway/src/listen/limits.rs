@@ -21,6 +21,8 @@ pub struct Limits {
     pub body: Duration,
     /// Without one byte of an answer being taken by the caller.
     pub write_stall: Duration,
+    /// From the last byte of an HTTP produce's body until its records are durable.
+    pub durable: Duration,
     /// Largest head of a request, in bytes; also the read buffer of an HTTP/1.1 connection.
     pub head_bytes: usize,
     /// Concurrent requests of one HTTP/2 connection.
@@ -39,6 +41,7 @@ impl Default for Limits {
             body_stall: Duration::from_secs(10),
             body: Duration::from_mins(1),
             write_stall: Duration::from_secs(30),
+            durable: Duration::from_secs(30),
             head_bytes: 32 * 1024,
             streams: 128,
             drain: Duration::from_secs(5),

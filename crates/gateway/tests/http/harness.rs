@@ -24,6 +24,7 @@ pub(crate) const LINES: (&str, &str) = ("content-type", "application/x-ndjson");
 pub(crate) struct Node {
     pub(crate) address: std::net::SocketAddr,
     broker: Broker,
+    pub(crate) disk: disk::Simulated,
     _stopper: listen::Stopper,
 }
 
@@ -58,15 +59,24 @@ impl Answer {
 
 impl Node {
     pub(crate) async fn start() -> Self {
-        Self::advertising(None).await
+        Self::made(None, listen::Limits::default()).await
     }
 
     /// One that tells its callers this host.
     pub(crate) async fn advertising(advertised: Option<String>) -> Self {
+        Self::made(advertised, listen::Limits::default()).await
+    }
+
+    pub(crate) async fn with(limits: listen::Limits) -> Self {
+        Self::made(None, limits).await
+    }
+
+    async fn made(advertised: Option<String>, limits: listen::Limits) -> Self {
+        let disk = disk::Simulated::new(7);
         let mut settings = Settings::new(PathBuf::from("/data"));
         settings.log.ring_bytes = 64 << 20;
         let world = World {
-            disk: Arc::new(disk::Simulated::new(7)),
+            disk: Arc::new(disk.clone()),
             clock: Arc::new(clock::System),
             random: Arc::new(random::System),
             memory: Pool::new(128 << 20),
@@ -75,7 +85,7 @@ impl Node {
         let (stopper, stop) = listen::Stopper::new();
         let clock = Arc::clone(&broker.world().clock);
         let counted = listen::Metrics::default();
-        let gate = listen::Gate::new(listen::Limits::default(), stop, clock, counted);
+        let gate = listen::Gate::new(limits, stop, clock, counted);
         let settings = door::Settings {
             produce_body_bytes_max: 1024 * 1024,
             advertised,
@@ -89,6 +99,7 @@ impl Node {
         Self {
             address,
             broker,
+            disk,
             _stopper: stopper,
         }
     }

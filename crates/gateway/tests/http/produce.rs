@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::time::Duration;
 
+use floe_gateway::listen::Limits;
 use floe_model::{PartitionIndex, partition_for_key};
 use serde_json::{Value, json};
 
@@ -332,4 +333,50 @@ async fn a_lone_record_waits_for_no_company() {
     };
     let alone = tokio::time::timeout(Duration::from_secs(10), alone);
     alone.await.expect("each is answered when it is durable");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_record_that_meets_a_full_disk_is_answered_in_time_and_the_outcome_is_called_unknown() {
+    let node = Node::with(Limits {
+        durable: Duration::from_millis(300),
+        ..Limits::default()
+    })
+    .await;
+    node.post("/v1/topic/t/messages?partition=0", &[], "small")
+        .await
+        .expect(200);
+    node.disk
+        .set_capacity(node.disk.files().iter().map(|(_, len)| len).sum());
+    let large = "x".repeat(300_000);
+    let waited = node
+        .post("/v1/topic/t/messages?partition=0", &[], large.clone())
+        .await
+        .json();
+    assert_eq!(waited["outcome"], "unknown", "{waited}");
+    // Whatever comes after the disk was found full is refused at once, and nothing is written.
+    let refused = loop {
+        let answer = node
+            .post("/v1/topic/t/messages?partition=0", &[], large.clone())
+            .await
+            .json();
+        if answer["outcome"] != "unknown" {
+            break answer;
+        }
+    };
+    assert_eq!(refused["type"], "urn:floe:problem:disk-full");
+    node.disk.set_capacity(1 << 40);
+    let taken = loop {
+        let answer = node
+            .post("/v1/topic/t/messages?partition=0", &[JSON], "room")
+            .await;
+        if answer.status == 200 {
+            break answer.json();
+        }
+    };
+    let kept = node.records("t", 0, "offset=0").await;
+    assert!(kept.len() as u64 > taken["offset"].as_u64().unwrap());
+    assert!(
+        kept[1]["value"] == large.as_str(),
+        "the one that waited is there"
+    );
 }

@@ -290,3 +290,41 @@ async fn refused_batches_say_why_and_change_nothing() {
     assert_eq!(latest(&mut client, "t").await, 0);
     node.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_behind_one_another_on_a_full_disk_are_all_answered_in_their_time() {
+    let node = Node::start().await;
+    let mut client = Client::connect(node.address).await;
+    create(&mut client, "t", 1).await;
+    node.disk
+        .set_capacity(node.disk.files().iter().map(|(_, len)| len).sum());
+    // The client gives up after 20 s: an answer that began to wait when the one before was out would come far too late.
+    let waits = 40;
+    for _ in 0..waits {
+        let request = produce_request("t", batch(1, &vec![1; 100_000]), -1).with_timeout_ms(1_000);
+        client.send(0, 9, |out, v| request.write(out, v)).await;
+    }
+    let begun = node.broker.world().clock.monotonic();
+    for n in 0..waits {
+        let (_, mut body) = client.receive().await;
+        assert_eq!(body.split_to(1)[0], 0);
+        let answer = ProduceResponseData::read(&mut body, 9).unwrap();
+        let part = &answer.responses[0].partition_responses[0];
+        // Undecided, and from when the disk was found full, refused.
+        assert!(
+            part.error_code == 7 || (n > 0 && part.error_code == 56),
+            "{part:?}"
+        );
+        assert!(part.error_message.is_some());
+    }
+    let took = node.broker.world().clock.monotonic().saturating_sub(begun);
+    assert!(took.as_secs() < 15, "{took:?}");
+    node.disk.set_capacity(1 << 40);
+    while produce(&mut client, "t", batch(1, b"room"))
+        .await
+        .error_code
+        != 0
+    {}
+    assert!(latest(&mut client, "t").await >= 2);
+    node.stop().await;
+}

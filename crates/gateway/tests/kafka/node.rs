@@ -16,6 +16,7 @@ pub(crate) struct Node {
     pub(crate) broker: Broker,
     pub(crate) address: SocketAddr,
     pub(crate) requests: Pool,
+    pub(crate) disk: disk::Simulated,
     stopper: Stopper,
     accepting: JoinHandle<()>,
 }
@@ -57,8 +58,9 @@ impl Node {
     pub(crate) async fn with(limits: Limits, settings: kafka::Settings) -> Self {
         end_at_a_panic_of_the_node();
         let memory = Pool::new(96 << 20);
+        let disk = disk::Simulated::new(7);
         let world = World {
-            disk: Arc::new(disk::Simulated::new(7)),
+            disk: Arc::new(disk.clone()),
             clock: Arc::new(clock::System),
             random: Arc::new(random::System),
             memory: memory.clone(),
@@ -85,6 +87,7 @@ impl Node {
             broker,
             address,
             requests,
+            disk,
             stopper,
             accepting,
         }

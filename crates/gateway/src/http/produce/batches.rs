@@ -9,6 +9,7 @@ use bytes::Bytes;
 use floe_broker::{Pending, ProduceError, ProduceOptions, Topic};
 use floe_model::{Offset, PartitionIndex, Timestamp};
 use floe_wire::batch::{Builder, Class};
+use tokio::time::{Instant, timeout_at};
 
 use super::super::Api;
 use super::{Problem, written};
@@ -97,8 +98,13 @@ impl Batches {
             .map(|(_, bytes, count)| (&bytes[..], *count))
     }
 
-    /// Appends all of them and waits until they are durable.
-    pub(super) async fn append(mut self, api: &Api, topic: &Topic) -> Result<Vec<Run>, Problem> {
+    /// Appends all of them and waits until they are durable, or for what is left of the caller's time.
+    pub(super) async fn append(
+        mut self,
+        api: &Api,
+        topic: &Topic,
+        deadline: Instant,
+    ) -> Result<Vec<Run>, Problem> {
         self.finish();
         let mut failure = None;
         let mut pending: Vec<(PartitionIndex, u64, Pending)> = Vec::new();
@@ -117,7 +123,8 @@ impl Batches {
         }
         let mut landed: BTreeMap<PartitionIndex, VecDeque<(Offset, u64)>> = BTreeMap::new();
         for (partition, count, waits) in pending {
-            match waits.await {
+            let outcome = timeout_at(deadline, waits).await;
+            match outcome.unwrap_or_else(|_| Err(api.broker.undecided())) {
                 Ok(produced) => {
                     api.metrics.batch_records.observe(count as f64);
                     api.metrics.produce_records.inc_by(count);

@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use floe_broker::{Broker, ProduceError, ProduceOptions, Unavailable};
@@ -15,6 +16,7 @@ use floe_wire::batch::Builder;
 use floe_world::tasks;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 
 use super::super::Api;
 use super::super::metrics::Metrics;
@@ -56,6 +58,7 @@ impl Gatherer {
                 broker: api.broker.clone(),
                 metrics: api.metrics.clone(),
                 partition,
+                patience: api.gate.limits.durable,
                 is_over: false,
             };
             drop(tasks::spawn(round.run(first)));
@@ -95,6 +98,8 @@ struct Round {
     broker: Broker,
     metrics: Metrics,
     partition: TopicPartition,
+    /// No caller waits longer, so a round does not either: those behind it have their turn.
+    patience: Duration,
     is_over: bool,
 }
 
@@ -102,6 +107,8 @@ impl Round {
     async fn run(mut self, first: Waiting) {
         let mut gathered = vec![first];
         while !gathered.is_empty() {
+            // Who does not wait any more was told so and may have sent it again.
+            gathered.retain(|waiting| !waiting.answer.is_closed());
             for batch in split(gathered) {
                 self.append(batch).await;
             }
@@ -121,7 +128,7 @@ impl Round {
                     drop(waiting.answer.send(Ok(base.plus(place as u64))));
                 }
             }
-            Err(error) if batch.len() > 1 && !matches!(error, ProduceError::Unavailable(_)) => {
+            Err(error) if batch.len() > 1 && matches!(error, ProduceError::Batch { .. }) => {
                 for waiting in batch {
                     Box::pin(self.append(vec![waiting])).await;
                 }
@@ -158,7 +165,10 @@ impl Round {
         let pending = self
             .broker
             .produce(self.partition, &Bytes::from(bytes), options)?;
-        Ok(pending.await?.base_offset)
+        let longest = self.patience;
+        let produced = timeout(longest, pending).await;
+        let produced = produced.unwrap_or_else(|_| Err(self.broker.undecided()))?;
+        Ok(produced.base_offset)
     }
 }
 

@@ -6,7 +6,8 @@
 //! batches       -> offsets     the broker
 //! ```
 //! Guarantees: nothing is appended from a body that is refused; records of one body keep their order within a partition;
-//! a record of its own is not delayed for company.
+//! a record of its own is not delayed for company; who waits longer than [`Limits`](crate::listen::Limits) allows is told that
+//! the outcome is unknown.
 
 mod batches;
 mod decode;
@@ -29,6 +30,7 @@ use floe_broker::{Catalog, Topic};
 use floe_model::{PartitionIndex, Timestamp, TopicId, TopicName, partition_for_key};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use super::body::{self, Bounds};
 use super::path::TopicPath;
@@ -90,7 +92,8 @@ pub(crate) async fn produce(
         .set_by("http.produce.body.max.bytes");
     let body = body::read(&headers, body, &bounds).await?;
     api.metrics.produce_bytes.inc_by(body.len() as u64);
-    let topic = topic(&api, &name).await?;
+    let deadline = sleep(api.gate.limits.durable).deadline();
+    let topic = topic(&api, &name, deadline).await?;
     if let Some(partition) = common.partition.filter(|p| topic.partition(*p).is_none()) {
         return Err(unknown_partition(
             &topic.name,
@@ -116,7 +119,12 @@ pub(crate) async fn produce(
             headers: Vec::new(),
             timestamp: common.timestamp,
         };
-        return single(&api, &topic, home, limit, record, &headers).await;
+        let place = Place {
+            topic: &topic,
+            partition: home,
+            limit,
+        };
+        return single(&api, &place, record, deadline, &headers).await;
     }
     drop(body);
     if batches.is_empty() {
@@ -125,7 +133,7 @@ pub(crate) async fn produce(
             "the body holds no record, only blank lines or an empty list; send at least one",
         ));
     }
-    let runs = batches.append(&api, &topic).await?;
+    let runs = batches.append(&api, &topic, deadline).await?;
     Ok(answer(&name, &runs, &headers))
 }
 
@@ -171,31 +179,48 @@ pub(crate) fn unknown_partition(
 }
 
 /// The topic, made on first use where that is on.
-async fn topic(api: &Api, name: &TopicName) -> Result<Arc<Topic>, Problem> {
+async fn topic(api: &Api, name: &TopicName, deadline: Instant) -> Result<Arc<Topic>, Problem> {
     if let Some(topic) = api.broker.catalog().topics.get(name) {
         return Ok(Arc::clone(topic));
     }
-    let topic = api.broker.topic_or_create(name.as_str()).await?;
+    let created = timeout_at(deadline, api.broker.topic_or_create(name.as_str()));
+    let topic = created.await.map_err(|_| {
+        let what = format!("topic '{name}' is not made yet: the disk is slow or stuck; try again");
+        Problem::later(what, 5)
+    })??;
     topic.ok_or_else(|| topics::unknown(name))
+}
+
+/// Where a record of its own goes.
+struct Place<'a> {
+    topic: &'a Topic,
+    partition: PartitionIndex,
+    /// The topic's `max.message.bytes`.
+    limit: usize,
 }
 
 async fn single(
     api: &State,
-    topic: &Topic,
-    partition: PartitionIndex,
-    limit: usize,
+    place: &Place<'_>,
     record: Record,
+    deadline: Instant,
     headers: &HeaderMap,
 ) -> Answered {
+    let Place {
+        topic,
+        partition,
+        limit,
+    } = *place;
     let run = if record
         .value
         .as_ref()
         .is_some_and(|v| v.len() <= GATHERED_BYTES_MAX)
     {
-        let offset = api
-            .gatherer
-            .append(api, topic.address(partition), limit, record)
-            .await?;
+        let address = topic.address(partition);
+        let appended = api.gatherer.append(api, address, limit, record);
+        let offset = timeout_at(deadline, appended)
+            .await
+            .unwrap_or_else(|_| Err(api.broker.undecided()))?;
         Run {
             partition,
             offset,
@@ -206,7 +231,7 @@ async fn single(
         let (key, value) = (record.key.as_deref(), record.value.as_deref());
         batches.add(partition, record.timestamp, key, value, &[])?;
         drop(record);
-        let runs = batches.append(api, topic).await?;
+        let runs = batches.append(api, topic, deadline).await?;
         runs[0]
     };
     Ok(answer(&topic.name, &[run], headers))
