@@ -5,6 +5,8 @@ use std::path::Path;
 
 use floe_broker::{NewTopic, ProduceError, Unavailable};
 use floe_model::TopicPartition;
+use floe_world::OpenOptions;
+use floe_world::disk::Disk as _;
 
 use crate::harness::{Node, Outside, batch, sequenced};
 
@@ -152,9 +154,15 @@ async fn damage_of_the_only_copy_is_recorded_for_ever_and_the_rest_is_served() {
     outside.disk.cut_power();
     drop(node);
     outside.disk = outside.disk.after_power_cut();
-    // Somewhere in what was written last: one sector of a flushed group goes bad.
+    // In what was written last, each write a group of one sector: one that later groups know to be flushed goes bad.
     let journal = Path::new("/data/journal");
-    outside.disk.flip(journal, 4096 * 20 + 77, 0x40).unwrap();
+    let mut written = vec![0; 4096 * 256];
+    let file = outside.disk.open(journal, OpenOptions::default()).unwrap();
+    file.read_at(&mut written, 0).unwrap();
+    let mut sectors = written.chunks(4096);
+    let last = sectors.rposition(|sector| sector.iter().any(|byte| *byte != 0));
+    let place = 4096 * (last.unwrap() as u64 - 5) + 77;
+    outside.disk.flip(journal, place, 0x40).unwrap();
     let node = outside.start().await;
     let at = node.find("t");
     let sealed = node.0.catalog().partition(at).unwrap().sealed.clone();
