@@ -87,13 +87,13 @@ pub(super) async fn begin(
         .map_err(|e| request.undecodable(&e))?;
     let refused = refuse_all(&produce);
     let timeout = Duration::from_millis(produce.timeout_ms.max(1) as u64);
-    let deadline = sleep(timeout).deadline();
-    let busy = if patience.is_spent {
-        Duration::ZERO
+    let now = sleep(Duration::ZERO).deadline();
+    let deadline = now + timeout;
+    let busy_until = if patience.is_spent {
+        now
     } else {
-        timeout / 2
+        now + timeout / 2
     };
-    let busy_until = sleep(busy).deadline();
     let mut parts = Vec::with_capacity(produce.partitions.len());
     for part in produce.partitions {
         let outcome = match &refused {
