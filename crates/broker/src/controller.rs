@@ -5,11 +5,13 @@
 
 mod effects;
 mod machine;
+mod sealing;
 
 use floe_cluster::{Applied, Command};
 use tokio::sync::{mpsc, oneshot, watch};
 
 pub(crate) use machine::{CATALOG_GROUP, Machine, fold};
+pub(crate) use sealing::{Do, Sealing, Wanted};
 
 use crate::Unavailable;
 

@@ -32,6 +32,9 @@ pub enum ProduceError {
     /// No such topic or partition here: refresh metadata.
     #[error("unknown topic or partition {0}")]
     UnknownPartition(TopicPartition),
+    /// Another node leads it, or soon will: refresh metadata. What was not acknowledged may be there or not.
+    #[error("{0} is not led by this node (any more); find its leader and try again")]
+    NotLeader(TopicPartition),
     /// The topic is one of Floe's own.
     #[error(
         "topic '{0}' belongs to Floe itself; clients cannot write it, produce to another topic"
@@ -108,6 +111,9 @@ pub enum FetchError {
     /// No such topic or partition here: refresh metadata.
     #[error("unknown topic or partition {0}")]
     UnknownPartition(TopicPartition),
+    /// Another node leads it, or soon will: refresh metadata.
+    #[error("{0} is not led by this node (any more); find its leader and try again")]
+    NotLeader(TopicPartition),
     /// The reader's epoch is older than the partition's: refresh metadata.
     #[error("leader epoch {given} is older than {current}")]
     FencedEpoch {

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use floe_log::{Durable, Events, Failure};
-use floe_replication::Reported;
+use floe_replication::replica::Event;
 
-use crate::node::Partitions;
+use crate::node::Replicas;
 use crate::partition::Ended;
 
 /// Called once when a write or flush has failed.
@@ -16,33 +16,25 @@ pub(crate) type OnFailure = Box<dyn Fn(&str) + Send + Sync>;
 
 /// See the module.
 pub(crate) struct Sweep {
-    pub(crate) partitions: Arc<ArcSwap<Partitions>>,
+    pub(crate) replicas: Arc<ArcSwap<Replicas>>,
     pub(crate) on_failure: OnFailure,
 }
 
 impl Events for Sweep {
     fn durable(&self, ends: &[Durable]) {
-        let partitions = self.partitions.load();
+        let replicas = self.replicas.load();
         for durable in ends {
-            // A generation that has ended here meanwhile: whoever waited for it was told.
-            let Some(partition) = partitions
-                .get(&durable.partition)
-                .filter(|partition| partition.epoch == durable.epoch)
-            else {
-                continue;
-            };
-            match partition.progress.durable(partition.member, durable.end) {
-                Reported::Advanced(_) | Reported::Unchanged => {}
-                Reported::Damaged | Reported::Stranger => {
-                    unreachable!("the log's durable ends of one process only rise")
-                }
+            if let Some(replica) = replicas.get(&durable.partition) {
+                let (epoch, end) = (durable.epoch, durable.end);
+                let opened = replica.step(Event::Flushed { epoch, end });
+                debug_assert!(opened.is_empty(), "a flush opens nothing");
             }
         }
     }
 
     fn failed(&self, failure: Failure) {
-        for partition in self.partitions.load().values() {
-            partition.progress.end(Ended::Stopping);
+        for replica in self.replicas.load().values() {
+            replica.end(Ended::Stopping);
         }
         (self.on_failure)(&failure.to_string());
     }

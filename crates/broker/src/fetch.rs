@@ -158,6 +158,9 @@ impl Round {
         let partition = node.partition(part.partition);
         let mut fetched = FetchedPart::empty(part, partition.as_deref());
         match partition {
+            None if node.is_elsewhere(part.partition) => {
+                fetched.error = Some(FetchError::NotLeader(part.partition));
+            }
             None => fetched.error = Some(FetchError::UnknownPartition(part.partition)),
             Some(partition) => {
                 let up_to = fetched.high_watermark;
@@ -231,6 +234,7 @@ pub(crate) fn check(
 ) -> Result<(), FetchError> {
     match partition.progress.ended() {
         Some(Ended::Deleted) => return Err(FetchError::UnknownPartition(partition.address)),
+        Some(Ended::Moved) => return Err(FetchError::NotLeader(partition.address)),
         Some(Ended::Stopping) => return Err(Unavailable::Stopping.into()),
         None => {}
     }

@@ -16,6 +16,7 @@ mod offsets;
 mod partition;
 mod produce;
 mod producer_ids;
+mod replica;
 mod retention;
 mod settings;
 mod start;

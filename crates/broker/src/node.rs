@@ -16,10 +16,11 @@ use crate::controller::{self, Proposal};
 use crate::metrics::Metrics;
 use crate::partition::{Ended, Now, Partition, Tally};
 use crate::producer_ids::ProducerIds;
+use crate::replica::{Outside, Replica};
 use crate::{Pending, ProduceError, ProduceOptions, Settings, Unavailable, World};
 
-/// Partitions led here.
-pub(crate) type Partitions = HashMap<TopicPartition, Arc<Partition>>;
+/// Copies held here.
+pub(crate) type Replicas = HashMap<TopicPartition, Arc<Replica>>;
 
 /// See the module.
 pub(crate) struct Node {
@@ -27,7 +28,8 @@ pub(crate) struct Node {
     pub(crate) settings: Settings,
     pub(crate) boot: Boot,
     pub(crate) log: Log,
-    pub(crate) partitions: Arc<ArcSwap<Partitions>>,
+    pub(crate) replicas: Arc<ArcSwap<Replicas>>,
+    pub(crate) outside: Arc<Outside>,
     pub(crate) catalog: ArcSwap<Catalog>,
     pub(crate) changed: watch::Sender<Arc<Catalog>>,
     pub(crate) proposals: mpsc::Sender<Proposal>,
@@ -39,14 +41,27 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// The partition, if it is led here.
-    pub(crate) fn partition(&self, address: TopicPartition) -> Option<Arc<Partition>> {
-        self.partitions.load().get(&address).cloned()
+    /// The copy held here.
+    pub(crate) fn replica(&self, address: TopicPartition) -> Option<Arc<Replica>> {
+        self.replicas.load().get(&address).cloned()
     }
 
-    /// Partitions in a stable order.
+    /// The partition, if it is led here.
+    pub(crate) fn partition(&self, address: TopicPartition) -> Option<Arc<Partition>> {
+        self.replicas.load().get(&address)?.led()
+    }
+
+    /// Whether another node leads this partition.
+    pub(crate) fn is_elsewhere(&self, address: TopicPartition) -> bool {
+        let catalog = self.catalog.load();
+        let known = catalog.partition(address);
+        known.is_some_and(|partition| partition.leader.node != self.settings.node)
+    }
+
+    /// Partitions led here, in a stable order.
     pub(crate) fn all_partitions(&self) -> Vec<Arc<Partition>> {
-        let mut all: Vec<_> = self.partitions.load().values().cloned().collect();
+        let replicas = self.replicas.load();
+        let mut all: Vec<_> = replicas.values().filter_map(|held| held.led()).collect();
         all.sort_unstable_by_key(|partition| partition.address);
         all
     }
@@ -58,10 +73,14 @@ impl Node {
         batch: &Bytes,
         options: ProduceOptions,
     ) -> Result<Pending, ProduceError> {
-        let partition = self
-            .partition(address)
-            .ok_or(ProduceError::UnknownPartition(address))?;
-        let appended = partition.append(&self.log, batch, options, self.now());
+        let partition = self.partition(address).ok_or_else(|| {
+            if self.is_elsewhere(address) {
+                ProduceError::NotLeader(address)
+            } else {
+                ProduceError::UnknownPartition(address)
+            }
+        })?;
+        let appended = partition.append(batch, options, self.now());
         match &appended {
             Ok(_) => self.metrics.produced(batch.len()),
             Err(_) => self.metrics.refused(),
@@ -75,8 +94,8 @@ impl Node {
         if !self.producers.is_full() {
             return;
         }
-        let partitions = self.partitions.load();
-        let all = partitions.values().map(|partition| partition.producers());
+        let led = self.all_partitions();
+        let all = led.iter().map(|partition| partition.producers());
         let now = self.world.clock.monotonic();
         self.metrics
             .forgot_producers(self.producers.make_room(all, now));
@@ -88,6 +107,13 @@ impl Node {
             wall: self.world.clock.now(),
             monotonic: self.world.clock.monotonic(),
         }
+    }
+
+    /// Says how many partitions are led here.
+    pub(crate) fn count_partitions(&self) {
+        let replicas = self.replicas.load();
+        let led = replicas.values().filter(|held| held.led().is_some());
+        self.metrics.partitions(led.count());
     }
 
     /// The settings in force for a topic.
@@ -116,8 +142,8 @@ impl Node {
 
     /// Answers everyone who waits: nothing more comes.
     pub(crate) fn end_waits(&self) {
-        for partition in self.partitions.load().values() {
-            partition.progress.end(Ended::Stopping);
+        for replica in self.replicas.load().values() {
+            replica.end(Ended::Stopping);
         }
     }
 }

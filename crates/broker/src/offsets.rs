@@ -50,9 +50,13 @@ impl Node {
         address: TopicPartition,
         current_epoch: Option<LeaderEpoch>,
     ) -> Result<Arc<Partition>, OffsetError> {
-        let partition = self
-            .partition(address)
-            .ok_or(OffsetError::UnknownPartition(address))?;
+        let partition = self.partition(address).ok_or_else(|| {
+            if self.is_elsewhere(address) {
+                OffsetError::NotLeader(address)
+            } else {
+                OffsetError::UnknownPartition(address)
+            }
+        })?;
         check(&partition, current_epoch)?;
         Ok(partition)
     }

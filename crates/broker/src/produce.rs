@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use floe_model::{LeaderEpoch, Offset, ProducerId, Timestamp};
+use floe_model::{LeaderEpoch, Offset, ProducerId, Timestamp, TopicPartition};
 
 use crate::partition::{Ended, Partition, Ticket};
 use crate::{ProduceError, Unavailable};
@@ -69,9 +69,17 @@ impl Future for Pending {
                 this.produced.log_start = this.partition.log_start();
                 Ok(this.produced)
             }
-            Err(Ended::Deleted) => Err(ProduceError::UnknownPartition(this.partition.address)),
-            Err(Ended::Stopping) => Err(Unavailable::Stopping.into()),
+            Err(why) => Err(ended(why, this.partition.address)),
         })
+    }
+}
+
+/// What a caller is told whose append the ended generation does not decide.
+pub(crate) fn ended(why: Ended, address: TopicPartition) -> ProduceError {
+    match why {
+        Ended::Deleted => ProduceError::UnknownPartition(address),
+        Ended::Moved => ProduceError::NotLeader(address),
+        Ended::Stopping => Unavailable::Stopping.into(),
     }
 }
 

@@ -27,6 +27,7 @@ use crate::metrics::Metrics;
 use crate::node::Node;
 use crate::partition::Tally;
 use crate::producer_ids::ProducerIds;
+use crate::replica::Outside;
 use crate::{Settings, StartError, World, upkeep};
 
 /// Bound like a partition, so that the voter's identity has an incarnation which damage renews (`VoterIdentity`).
@@ -48,10 +49,10 @@ pub(crate) async fn start(
     let begun = world.clock.monotonic();
     let (log, recovered) = open_log(&world, &settings).await?;
     report(&settings, &recovered);
-    let partitions = Arc::new(ArcSwap::from_pointee(HashMap::default()));
+    let replicas = Arc::new(ArcSwap::from_pointee(HashMap::default()));
     let failed = |failure: Failure| failed(&settings, "starting", &failure);
     log.start(Arc::new(Sweep {
-        partitions: Arc::clone(&partitions),
+        replicas: Arc::clone(&replicas),
         on_failure,
     }))
     .map_err(failed)?;
@@ -61,10 +62,13 @@ pub(crate) async fn start(
     };
     let mut machine = take_up(voter, &settings, &recovered)?;
     let (proposals, received) = mpsc::channel(controller::WAITING_MAX);
+    let clock = Arc::clone(&world.clock);
+    let (outside, mut heard) = Outside::new(settings.node, recovered.boot, log.clone(), clock);
     let node = Arc::new(Node {
         boot: recovered.boot,
         log,
-        partitions,
+        replicas,
+        outside,
         catalog: ArcSwap::from_pointee(Catalog::default()),
         changed: watch::Sender::new(Arc::default()),
         proposals,
@@ -77,7 +81,7 @@ pub(crate) async fn start(
     });
     machine.attach(Arc::clone(&node), ClusterId(recovered.cluster));
     register(&node, &mut machine).await?;
-    reopen::every_generation(&node, &mut machine, &recovered).await?;
+    reopen::every_generation(&node, &mut machine, &recovered, &mut heard).await?;
     replay::producers(&node).await?;
     tasks::spawn(controller::run(
         machine,
@@ -88,7 +92,7 @@ pub(crate) async fn start(
     let took = node.world.clock.monotonic().saturating_sub(begun);
     tracing::info!(
         boot = node.boot.0,
-        partitions = node.partitions.load().len(),
+        partitions = node.replicas.load().len(),
         took_ms = took.as_millis() as u64,
         "the broker is ready"
     );

@@ -4,13 +4,15 @@
 
 use std::sync::Arc;
 
-use floe_cluster::{Catalog, Effect, format};
+use floe_cluster::{Catalog, Effect};
 use floe_log::{Failure, Receipt};
 use floe_model::{LeaderEpoch, Offset, PartitionIndex, TopicId, TopicPartition};
-use floe_replication::{Leader, Member};
+use floe_replication::replica::{Event, Opened};
+use floe_replication::{Leader, Member, Sealed, quorum};
 
-use crate::node::{Node, Partitions};
-use crate::partition::{Ended, Opened, Partition, Producers};
+use crate::node::{Node, Replicas};
+use crate::partition::{Ended, Partition, Producers};
+use crate::replica::Replica;
 
 /// Carries out effects; gives back the deleted topics that are gone from here.
 pub(super) async fn carry_out<'a>(
@@ -28,8 +30,12 @@ pub(super) async fn carry_out<'a>(
                 leader,
                 members,
             } => work.open(*partition, *epoch, *start, *leader, members),
-            // The end was this node's own: there is no excess to drop.
-            Effect::Sealed { .. } | Effect::ProducerIdsReserved { .. } => {}
+            Effect::Sealed {
+                partition,
+                epoch,
+                end,
+            } => work.seal(*partition, *epoch, *end),
+            Effect::ProducerIdsReserved { .. } => {}
             Effect::Deleted { topic, partitions } => work.delete(*topic, *partitions),
             Effect::LogStartAdvanced { partition, to } => work.advance(*partition, *to),
         }
@@ -41,7 +47,9 @@ struct Work<'a> {
     node: &'a Arc<Node>,
     catalog: &'a Catalog,
     receipts: Vec<Receipt>,
-    opened: Vec<Arc<Partition>>,
+    /// Copies that are new here.
+    bound: Vec<Arc<Replica>>,
+    opened: Vec<(Arc<Replica>, Arc<Partition>)>,
     deleted: Vec<TopicId>,
     removed: Vec<TopicPartition>,
 }
@@ -52,6 +60,7 @@ impl<'a> Work<'a> {
             node,
             catalog,
             receipts: Vec::new(),
+            bound: Vec::new(),
             opened: Vec::new(),
             deleted: Vec::new(),
             removed: Vec::new(),
@@ -75,46 +84,81 @@ impl<'a> Work<'a> {
         else {
             return;
         };
-        let log = node
-            .log
-            .partition(address)
-            .expect("a partition is bound before a command names its incarnation");
-        let member = Member {
-            node: node.settings.node,
-            incarnation: log.incarnation(),
-        };
-        if !leader.is(member, node.boot) {
+        if !members
+            .iter()
+            .any(|member| member.node == node.settings.node)
+        {
             return;
         }
-        let descriptor = format::encode_descriptor(leader, members);
-        self.receipts
-            .push(node.log.open_generation(&log, epoch, start, descriptor));
+        let replica = self.replica(address);
+        self.receipts.extend(replica.opened(Opened {
+            epoch,
+            start,
+            leader,
+            members: members.to_vec(),
+            quorum: quorum(members.len()),
+            // Leases come with the tables of users.
+            has_table: false,
+            leases: Vec::new(),
+        }));
         // Known to be durable; a crash may have come before the files went.
-        node.log.delete_below(&log, known.log_start);
+        node.log.delete_below(&replica.log, known.log_start);
+        if replica.leads() != Some(epoch) {
+            return;
+        }
         let settings = node.settings_of(topic);
+        let log = &replica.log;
         log.set_roll(Some(settings.segment_bytes), Some(settings.segment_ms));
-        let opened = Opened {
-            address,
+        let opened = crate::partition::Opened {
+            replica: Arc::clone(&replica),
             epoch,
             start,
             log_start: known.log_start,
-            member,
-            members: members.to_vec(),
             settings,
             internal: topic.internal.then(|| topic.name.clone()),
-            log,
             decompressed_bytes_max: node.settings.log.decompressed_bytes_max,
         };
         let producers = Producers::default().counted_in(node.producers.clone());
-        self.opened
-            .push(Arc::new(Partition::open(opened, producers)));
+        let partition = Arc::new(Partition::open(opened, producers));
+        self.opened.push((replica, partition));
+    }
+
+    /// The copy held here; a new one if there is none yet.
+    fn replica(&mut self, address: TopicPartition) -> Arc<Replica> {
+        let known = self.node.replica(address);
+        let fresh = || self.bound.iter().find(|fresh| fresh.address == address);
+        if let Some(replica) = known.or_else(|| fresh().cloned()) {
+            return replica;
+        }
+        let log = self
+            .node
+            .log
+            .partition(address)
+            .expect("a partition is bound before a command names its incarnation");
+        let replica = Replica::new(address, log, &[], Arc::clone(&self.node.outside));
+        self.bound.push(Arc::clone(&replica));
+        replica
+    }
+
+    fn seal(&mut self, address: TopicPartition, epoch: LeaderEpoch, end: Offset) {
+        let Some(replica) = self.node.replica(address) else {
+            return;
+        };
+        let sealed = self
+            .catalog
+            .partition(address)
+            .map(|known| &known.sealed[..]);
+        let is_lossy = |sealed: &Sealed| sealed.epoch == epoch && sealed.lossy;
+        let lossy = sealed.unwrap_or_default().iter().any(is_lossy);
+        self.receipts
+            .extend(replica.step(Event::Sealed { epoch, end, lossy }));
     }
 
     fn delete(&mut self, topic: TopicId, partitions: u32) {
         for partition in (0..partitions).map(PartitionIndex) {
             let address = TopicPartition { topic, partition };
-            if let Some(known) = self.node.partition(address) {
-                known.progress.end(Ended::Deleted);
+            if let Some(known) = self.node.replica(address) {
+                known.end(Ended::Deleted);
             }
             self.removed.push(address);
         }
@@ -122,27 +166,35 @@ impl<'a> Work<'a> {
     }
 
     fn advance(&mut self, address: TopicPartition, to: Offset) {
-        if let Some(partition) = self.node.partition(address) {
+        let Some(replica) = self.node.replica(address) else {
+            return;
+        };
+        if let Some(partition) = replica.led() {
             partition.advance_log_start(to);
-            self.node.log.delete_below(&partition.log, to);
         }
+        self.receipts
+            .extend(replica.step(Event::LogStartAdvanced(to)));
+        self.node.log.delete_below(&replica.log, to);
     }
 
     async fn finish(mut self) -> Result<Vec<TopicId>, Failure> {
         for receipt in self.receipts.drain(..) {
             receipt.await?;
         }
-        if !self.opened.is_empty() || !self.removed.is_empty() {
-            let mut partitions: Partitions = (**self.node.partitions.load()).clone();
-            for opened in self.opened {
-                partitions.insert(opened.address, opened);
+        for (replica, partition) in self.opened {
+            replica.lead(partition);
+        }
+        if !self.bound.is_empty() || !self.removed.is_empty() {
+            let mut replicas: Replicas = (**self.node.replicas.load()).clone();
+            for fresh in self.bound {
+                replicas.insert(fresh.address, fresh);
             }
             for removed in &self.removed {
-                partitions.remove(removed);
+                replicas.remove(removed);
             }
-            self.node.metrics.partitions(partitions.len());
-            self.node.partitions.store(Arc::new(partitions));
+            self.node.replicas.store(Arc::new(replicas));
         }
+        self.node.count_partitions();
         // Nobody finds them any more; now their files go.
         let forgotten: Vec<_> = self
             .removed

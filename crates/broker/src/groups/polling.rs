@@ -352,6 +352,7 @@ fn go_on_at(offset: Offset, error: &FetchError) -> Option<Offset> {
 fn is_passing(error: &FetchError) -> bool {
     match error {
         FetchError::UnknownPartition(_)
+        | FetchError::NotLeader(_)
         | FetchError::FencedEpoch { .. }
         | FetchError::UnknownEpoch { .. }
         | FetchError::Unavailable(_) => true,

@@ -141,7 +141,7 @@ impl State {
         let led = node.partition(shard.partition).ok_or_else(stopping)?;
         let options = ProduceOptions { internal: true };
         let pending = led
-            .append(&node.log, &batch, options, node.now())
+            .append(&batch, options, node.now())
             .map_err(|error| match error {
                 ProduceError::Unavailable(Unavailable::Busy { retry_after }) => {
                     NotDone::Busy(retry_after)

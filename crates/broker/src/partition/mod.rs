@@ -15,9 +15,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use floe_cluster::TopicSettings;
-use floe_log::{AppendError, Full, Log, PartitionLog};
+use floe_log::{AppendError, Full, PartitionLog};
 use floe_model::{LeaderEpoch, Offset, Timestamp, TopicName, TopicPartition};
-use floe_replication::Member;
 use floe_wire::batch::{self, Checked, Class, Rules};
 use floe_wire::codec::Scratch;
 use parking_lot::Mutex;
@@ -26,6 +25,7 @@ pub(crate) use producers::{Producers, Sequenced};
 pub(crate) use progress::{Ended, Progress, Ticket};
 pub(crate) use room::Tally;
 
+use crate::replica::Replica;
 use crate::{Pending, ProduceError, ProduceOptions, Produced, Unavailable};
 
 /// When a full journal or memory is worth another try: a checkpoint or a few flushes later.
@@ -35,11 +35,11 @@ const RETRY_AFTER: Duration = Duration::from_millis(100);
 pub(crate) struct Partition {
     pub(crate) address: TopicPartition,
     pub(crate) epoch: LeaderEpoch,
-    pub(crate) member: Member,
     pub(crate) settings: TopicSettings,
     /// Name of the topic, if it is one of Floe's own.
     pub(crate) internal: Option<TopicName>,
     pub(crate) log: Arc<PartitionLog>,
+    replica: Arc<Replica>,
     /// `message.decompressed.max.bytes`.
     decompressed_bytes_max: usize,
     pub(crate) progress: Progress,
@@ -71,31 +71,28 @@ thread_local! {
 
 /// What a new generation is made of.
 pub(crate) struct Opened {
-    pub(crate) address: TopicPartition,
+    pub(crate) replica: Arc<Replica>,
     pub(crate) epoch: LeaderEpoch,
     pub(crate) start: Offset,
     pub(crate) log_start: Offset,
-    pub(crate) member: Member,
-    pub(crate) members: Vec<Member>,
     pub(crate) settings: TopicSettings,
     /// Name of the topic, if it is one of Floe's own.
     pub(crate) internal: Option<TopicName>,
-    pub(crate) log: Arc<PartitionLog>,
     pub(crate) decompressed_bytes_max: usize,
 }
 
 impl Partition {
     pub(crate) fn open(opened: Opened, producers: Producers) -> Self {
-        let quorum = floe_replication::quorum(opened.members.len());
+        let replica = opened.replica;
         Self {
-            address: opened.address,
+            address: replica.address,
             epoch: opened.epoch,
-            member: opened.member,
             settings: opened.settings,
             internal: opened.internal,
-            log: opened.log,
+            log: Arc::clone(&replica.log),
+            replica,
             decompressed_bytes_max: opened.decompressed_bytes_max,
-            progress: Progress::new(opened.start, opened.members, quorum),
+            progress: Progress::new(opened.start),
             log_start: AtomicU64::new(opened.log_start.0),
             appended_bytes: AtomicU64::new(0),
             producers: Mutex::new(producers),
@@ -130,7 +127,6 @@ impl Partition {
     /// Checks and appends one batch.
     pub(crate) fn append(
         self: &Arc<Self>,
-        log: &Log,
         batch: &Bytes,
         options: ProduceOptions,
         now: Now,
@@ -152,7 +148,7 @@ impl Partition {
             let log_append_time = self.settings.log_append_time.then_some(now.wall);
             let bytes = rewrite(batch, &checked, log_append_time, &mut bench.rewritten);
             let max_timestamp = log_append_time.unwrap_or(checked.max_timestamp);
-            let sequenced = self.sequence(log, bytes, &checked, max_timestamp, now);
+            let sequenced = self.sequence(bytes, &checked, max_timestamp, now);
             bench.rewritten.clear();
             bench.rewritten.shrink_to(REWRITTEN_KEPT_MAX);
             let sequenced = sequenced?;
@@ -171,7 +167,6 @@ impl Partition {
     /// Takes the batch in its producer's order, once.
     fn sequence(
         &self,
-        log: &Log,
         bytes: &[u8],
         checked: &Checked,
         max_timestamp: Timestamp,
@@ -179,8 +174,9 @@ impl Partition {
     ) -> Result<Sequenced, ProduceError> {
         let count = checked.record_count;
         let append = || -> Result<Sequenced, ProduceError> {
-            let end = log
-                .append(&self.log, self.epoch, bytes)
+            let end = self
+                .replica
+                .append(self.epoch, bytes)
                 .map_err(|error| self.refused(&error))?;
             Ok(Sequenced {
                 base: Offset(end.0 - u64::from(count)),
@@ -226,7 +222,8 @@ impl Partition {
         match error {
             // The generation ended under the caller: it looks again where the partition is.
             AppendError::Fenced { .. } | AppendError::NotOpen { .. } => {
-                ProduceError::UnknownPartition(self.address)
+                let ended = self.progress.ended().unwrap_or(Ended::Moved);
+                crate::produce::ended(ended, self.address)
             }
             AppendError::Full(Full::Memory | Full::Journal) => Unavailable::Busy {
                 retry_after: RETRY_AFTER,

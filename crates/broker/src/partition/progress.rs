@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use floe_model::Offset;
-use floe_replication::{Commit, Member, Reported};
 use parking_lot::Mutex;
 
 /// See the module.
@@ -20,7 +19,6 @@ pub(crate) struct Progress {
 
 #[derive(Debug)]
 struct State {
-    commit: Commit,
     /// By the commit offset waited for, then by number.
     waiting: BTreeMap<(Offset, u64), Waker>,
     next: u64,
@@ -32,6 +30,8 @@ struct State {
 pub(crate) enum Ended {
     /// The topic was deleted.
     Deleted,
+    /// The generation was sealed: what became of the rest its successor knows.
+    Moved,
     /// The node stops, or its log failed.
     Stopping,
 }
@@ -40,11 +40,10 @@ pub(crate) enum Ended {
 pub(crate) type Ticket = (Offset, u64);
 
 impl Progress {
-    pub(crate) fn new(start: Offset, members: Vec<Member>, quorum: usize) -> Self {
+    pub(crate) fn new(start: Offset) -> Self {
         Self {
             committed: AtomicU64::new(start.0),
             state: Mutex::new(State {
-                commit: Commit::new(start, members, quorum),
                 waiting: BTreeMap::new(),
                 next: 0,
                 ended: None,
@@ -62,21 +61,17 @@ impl Progress {
         self.state.lock().ended
     }
 
-    /// `member` has everything below `end` on stable storage.
-    pub(crate) fn durable(&self, member: Member, end: Offset) -> Reported {
+    /// Everything below `committed` is committed. Never goes back.
+    pub(crate) fn advance(&self, committed: Offset) {
         let mut state = self.state.lock();
-        let reported = state.commit.durable(member, end);
-        let Reported::Advanced(committed) = reported else {
-            return reported;
-        };
-        if state.ended.is_none() {
-            self.committed.store(committed.0, Ordering::Release);
-            let later = state.waiting.split_off(&(committed.plus(1), 0));
-            let reached = std::mem::replace(&mut state.waiting, later);
-            drop(state);
-            reached.into_values().for_each(Waker::wake);
+        if state.ended.is_some() || committed <= self.committed() {
+            return;
         }
-        reported
+        self.committed.store(committed.0, Ordering::Release);
+        let later = state.waiting.split_off(&(committed.plus(1), 0));
+        let reached = std::mem::replace(&mut state.waiting, later);
+        drop(state);
+        reached.into_values().for_each(Waker::wake);
     }
 
     /// It will not move any more: wakes everyone.
@@ -129,8 +124,6 @@ mod tests {
     use std::sync::atomic::AtomicUsize;
     use std::task::Wake;
 
-    use floe_model::{Incarnation, NodeId};
-
     use super::*;
 
     #[derive(Default)]
@@ -142,13 +135,8 @@ mod tests {
         }
     }
 
-    const ME: Member = Member {
-        node: NodeId(0),
-        incarnation: Incarnation(1),
-    };
-
     fn progress() -> Progress {
-        Progress::new(Offset(10), vec![ME], 1)
+        Progress::new(Offset(10))
     }
 
     #[test]
@@ -162,7 +150,7 @@ mod tests {
         };
         assert!(poll(12, &mut a, &near_waker).is_pending());
         assert!(poll(13, &mut b, &far_waker).is_pending());
-        progress.durable(ME, Offset(12));
+        progress.advance(Offset(12));
         assert_eq!(near.0.load(Ordering::SeqCst), 1);
         assert_eq!(far.0.load(Ordering::SeqCst), 0);
         assert_eq!(poll(12, &mut a, &near_waker), Poll::Ready(Ok(())));

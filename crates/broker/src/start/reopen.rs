@@ -3,44 +3,37 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
-use floe_cluster::{Command, Effect, TRANSITIONS_PER_ENTRY_MAX, Transition};
-use floe_log::{PartitionLog, Receipt, Recovered};
-use floe_model::{Incarnation, LeaderEpoch, NodeId, Offset, TopicPartition};
-use floe_replication::seal::{Command as Ask, Event};
-use floe_replication::{Leader, Member, Opening, Seal, quorum};
+use floe_cluster::{Command, Effect, Partition, TRANSITIONS_PER_ENTRY_MAX, Transition};
+use floe_log::{Outcome, PartitionLog, Recovered};
+use floe_model::{LeaderEpoch, Offset, TopicPartition};
+use floe_replication::message::Checksum;
+use floe_replication::{Leader, Member, quorum, replica};
+use floe_wire::batch::batches;
+use tokio::sync::mpsc;
 
 use super::{CATALOG, commit, failed};
 use crate::StartError;
-use crate::controller::Machine;
+use crate::controller::{Do, Machine, Sealing, Wanted};
 use crate::node::Node;
+use crate::replica::{Replica, Said};
 
-/// A partition on its way into its next generation.
-struct Turn {
-    address: TopicPartition,
-    epoch: LeaderEpoch,
-    start: Offset,
-    members: Vec<Member>,
-    /// Whether the data is still the life the catalog names.
-    is_same_life: bool,
-    me: Member,
-    fenced: Receipt<Offset>,
-}
+/// How often questions that nobody answered are looked at.
+const TICK: Duration = Duration::from_millis(50);
 
 /// Seals what was open and opens the next generations, removes what is deleted, reports what nobody names.
 pub(super) async fn every_generation(
     node: &Arc<Node>,
     machine: &mut Machine,
     recovered: &Recovered,
+    heard: &mut mpsc::Receiver<Said>,
 ) -> Result<(), StartError> {
     finish_deletions(node, machine).await?;
     report_strangers(node, machine, recovered);
     let logs = bind_missing(node, machine).await?;
-    let turns = fence_all(node, machine, &logs);
-    let mut transitions = Vec::with_capacity(turns.len());
-    for turn in turns {
-        transitions.push(decide(node, turn).await?);
-    }
+    hold(node, machine, &logs).await?;
+    let transitions = seal_all(node, machine, heard).await?;
     for chunk in transitions.chunks(TRANSITIONS_PER_ENTRY_MAX) {
         let applied = commit(node, machine, Command::SealAndOpen(chunk.to_vec())).await?;
         if let Some(refused) = applied.refused.first() {
@@ -145,90 +138,156 @@ async fn bind_missing(
     Ok(logs)
 }
 
-fn fence_all(
-    node: &Node,
+/// Takes up the copies that are held here, as the log has them.
+async fn hold(
+    node: &Arc<Node>,
     machine: &Machine,
     logs: &HashMap<TopicPartition, Arc<PartitionLog>>,
-) -> Vec<Turn> {
-    let mut turns = Vec::with_capacity(logs.len());
+) -> Result<(), StartError> {
+    let mut replicas = HashMap::with_capacity(logs.len());
+    for (address, log) in logs {
+        let open = machine.catalog().partition(*address);
+        let open = open.map_or(LeaderEpoch(0), |partition| partition.epoch);
+        let mut found = Vec::new();
+        for held in log.generations() {
+            // Of what the catalog has sealed nothing is compared any more.
+            let last = if held.epoch >= open && held.end > held.start {
+                Some(last_batch(node, log, held.end).await?)
+            } else {
+                None
+            };
+            found.push(replica::Recovered {
+                epoch: held.epoch,
+                start: held.start,
+                end: held.end,
+                last,
+                since: 0,
+            });
+        }
+        let replica = Replica::new(*address, Arc::clone(log), &found, Arc::clone(&node.outside));
+        replicas.insert(*address, replica);
+    }
+    node.replicas.store(Arc::new(replicas));
+    Ok(())
+}
+
+/// The checksum of the batch that ends at `end`.
+async fn last_batch(
+    node: &Node,
+    log: &Arc<PartitionLog>,
+    end: Offset,
+) -> Result<Checksum, StartError> {
+    let last = Offset(end.0 - 1);
+    let outcome = match node.log.read(log, last, end, 1, true) {
+        Ok(Outcome::Memory(slices)) => Ok(slices),
+        Ok(Outcome::Cold(read)) => read.await,
+        Err(error) => Err(error),
+    };
+    let slices =
+        outcome.map_err(|error| damaged(node, &format!("{}: {error}", log.partition())))?;
+    let views = slices
+        .batches
+        .iter()
+        .flat_map(|bytes| batches(bytes).flatten());
+    let last = views.last().map(|view| Checksum(view.crc()));
+    last.ok_or_else(|| damaged(node, &format!("{}: nothing ends at {end}", log.partition())))
+}
+
+/// Ends every open generation that this node alone can end, and says what is to be opened.
+async fn seal_all(
+    node: &Arc<Node>,
+    machine: &Machine,
+    heard: &mut mpsc::Receiver<Said>,
+) -> Result<Vec<Transition>, StartError> {
+    let mut sealing = Sealing::default();
+    let mut out = Vec::new();
+    let now = || node.world.clock.monotonic();
     for topic in machine.catalog().topics.values() {
         for partition in &topic.partitions {
             let address = topic.address(partition.index);
-            let Some(log) = logs.get(&address) else {
-                continue;
-            };
-            let me = Member {
-                node: node.settings.node,
-                incarnation: log.incarnation(),
-            };
-            turns.push(Turn {
-                address,
-                epoch: partition.epoch,
-                start: partition.start,
-                members: partition.replicas.clone(),
-                is_same_life: partition.replicas.contains(&me),
-                me,
-                fenced: node.log.fence(log, partition.epoch.next()),
-            });
+            if let Some(replica) = node.replica(address) {
+                let wanted = wanted(node, address, partition, replica.member())?;
+                sealing
+                    .begin(wanted, now(), &mut out)
+                    .map_err(|few| damaged(node, &format!("{address}: {few}")))?;
+            }
         }
     }
-    turns
+    let mut transitions = Vec::new();
+    loop {
+        for todo in out.drain(..) {
+            match todo {
+                Do::Tell(to, address, told) => {
+                    debug_assert_eq!(to, node.settings.node, "the sets are of this node alone");
+                    if let Some(replica) = node.replica(address) {
+                        let opened = replica.step(told);
+                        debug_assert!(opened.is_empty(), "a fence opens nothing");
+                    }
+                }
+                Do::Open(transition) => {
+                    sealing.is_over(transition.partition);
+                    transitions.push(transition);
+                }
+            }
+        }
+        if sealing.is_idle() {
+            return Ok(transitions);
+        }
+        tokio::select! {
+            said = heard.recv() => {
+                let said = said.expect("the node holds the other end");
+                tracing::debug!(partition = %said.address, what = ?said.what, "a copy answers");
+                sealing.heard(&said.what, now(), &mut out);
+            }
+            () = tokio::time::sleep(TICK) => {
+                if let Some(failure) = node.outside.failure() {
+                    return Err(failed(&node.settings, "fencing", failure));
+                }
+                sealing.tick(now(), &mut out);
+            }
+        }
+    }
 }
 
-/// Runs the seal of one partition to its decision.
-async fn decide(node: &Node, turn: Turn) -> Result<Transition, StartError> {
-    let next = vec![turn.me];
-    let needed = quorum(turn.members.len());
-    let (mut seal, asked) = Seal::begin(turn.members, next.clone(), needed)
-        .map_err(|too_few| damaged(node, &format!("{}: {too_few}", turn.address)))?;
-    let answered = turn
-        .fenced
-        .await
-        .map_err(|failure| failed(&node.settings, "fencing", &failure))?;
-    // A crash may lie between the catalog's open and the log's: then this life of the generation is empty.
-    let end = answered.max(turn.start);
-    let fences_me = asked.contains(&Ask::Fence(turn.me));
-    let commands = if turn.is_same_life && fences_me {
-        seal.step(Event::Fenced(turn.me, end))
-    } else {
-        // The only copy came back damaged, under a new incarnation. Nobody else can be asked: what is held decides the end, and
-        // the catalog says for ever that records above it may be lost.
-        let Member {
-            node: NodeId(id),
-            incarnation: Incarnation(life),
-        } = turn.me;
-        tracing::error!(
-            partition = %turn.address, end = end.0, node = id, incarnation = life,
-            "the only copy was damaged: acknowledged records from this offset on may be lost"
-        );
-        seal.step(Event::LossAccepted(turn.me, end))
-    };
-    let [
-        Ask::Open(Opening {
-            end,
-            lossy,
-            holders,
-            ..
-        }),
-    ] = &commands[..]
-    else {
+/// How the open generation of a partition that only this node holds is ended.
+fn wanted(
+    node: &Node,
+    address: TopicPartition,
+    partition: &Partition,
+    me: Member,
+) -> Result<Wanted, StartError> {
+    let is_alone = partition
+        .replicas
+        .iter()
+        .all(|member| member.node == me.node);
+    if !is_alone {
         return Err(damaged(
             node,
-            &format!("{}: its copies are elsewhere", turn.address),
+            &format!("{address}: its copies are elsewhere"),
         ));
-    };
-    Ok(Transition {
-        partition: turn.address,
-        epoch: turn.epoch,
-        end: *end,
-        lossy: *lossy,
-        holders: holders.clone(),
-        leader: Leader {
-            node: turn.me.node,
-            incarnation: turn.me.incarnation,
+    }
+    let is_same_life = partition.replicas.contains(&me);
+    if !is_same_life {
+        // The only copy came back damaged, under a new incarnation. Nobody else can be asked: what is held decides the end, and
+        // the catalog says for ever that records above it may be lost.
+        tracing::error!(
+            partition = %address, node = me.node.0, incarnation = me.incarnation.0,
+            "the only copy was damaged: acknowledged records may be lost"
+        );
+    }
+    Ok(Wanted {
+        partition: address,
+        epoch: partition.epoch,
+        start: partition.start,
+        members: partition.replicas.clone(),
+        next: vec![Leader {
+            node: me.node,
+            incarnation: me.incarnation,
             boot: node.boot,
-        },
-        members: next,
+        }],
+        leader: Some(me),
+        quorum: quorum(partition.replicas.len()),
+        accept_loss: (!is_same_life).then_some(me),
     })
 }
 

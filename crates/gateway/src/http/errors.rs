@@ -44,6 +44,7 @@ impl From<ProduceError> for Problem {
                 "unknown-partition",
                 format!("{text}; it was deleted meanwhile"),
             ),
+            ProduceError::NotLeader(_) => Self::later(text, 1),
             ProduceError::NotWritable(_) => {
                 Self::new(StatusCode::FORBIDDEN, "internal-topic", text)
             }
@@ -87,6 +88,7 @@ impl From<FetchError> for Problem {
                 "unknown-partition",
                 format!("{text}; it was deleted meanwhile"),
             ),
+            FetchError::NotLeader(_) => Self::later(text, 1),
             FetchError::FencedEpoch { .. } | FetchError::UnknownEpoch { .. } => {
                 Self::new(StatusCode::CONFLICT, "leader-epoch", text)
             }

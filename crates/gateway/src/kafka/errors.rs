@@ -25,7 +25,9 @@ pub(super) fn fetch(error: &FetchError) -> ErrorCode {
         // Clients stop with the offset in their message instead of going round for ever.
         FetchError::Damaged { .. } => ErrorCode::CorruptMessage,
         // Readers know fewer retriable codes than writers.
-        FetchError::Unavailable(Unavailable::Stopping) => ErrorCode::NotLeaderOrFollower,
+        FetchError::NotLeader(_) | FetchError::Unavailable(Unavailable::Stopping) => {
+            ErrorCode::NotLeaderOrFollower
+        }
         FetchError::Unavailable(Unavailable::Busy { .. } | Unavailable::DiskFull) => {
             ErrorCode::KafkaStorageError
         }
@@ -35,6 +37,7 @@ pub(super) fn fetch(error: &FetchError) -> ErrorCode {
 pub(super) fn produce(error: &ProduceError) -> ErrorCode {
     match error {
         ProduceError::UnknownPartition(_) => ErrorCode::UnknownTopicOrPartition,
+        ProduceError::NotLeader(_) => ErrorCode::NotLeaderOrFollower,
         ProduceError::NotWritable(_) => ErrorCode::InvalidTopicException,
         ProduceError::Batch { class, .. } => class.error_code(),
         ProduceError::OutOfOrderSequence { .. } => ErrorCode::OutOfOrderSequenceNumber,

@@ -86,7 +86,7 @@ pub struct Recovered {
     pub start: Offset,
     /// Where what is held ends.
     pub end: Offset,
-    /// Of the last batch, if there is one.
+    /// Of the last batch, if there is one; may be left out of a generation that the catalog has sealed here.
     pub last: Option<Checksum>,
     /// As [`Command::Open`](super::Command::Open) said it.
     pub since: u64,
