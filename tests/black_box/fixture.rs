@@ -28,6 +28,13 @@ fn data_of_earlier_builds_opens_with_everything_in_it() {
         let (id, epoch) = producer.split_once(' ').unwrap();
         node.verify();
         node.restart();
+        let said = node.log();
+        assert!(said.contains("the broker is ready"), "{said}");
+        // What the machine grants may be worth a warning; what was read from the directory is not.
+        let worries = [" WARN floe_broker", " WARN floe_log", "ERROR"];
+        let is_worry = |line: &&str| worries.iter().any(|worry| line.contains(worry));
+        let worries: Vec<_> = said.lines().filter(is_worry).collect();
+        assert!(worries.is_empty(), "{worries:#?}");
         let mut kafka = node.kafka();
         for partition in 0..fixture::PARTITIONS {
             assert_eq!(
