@@ -16,6 +16,7 @@
 use bytes::Bytes;
 use floe_model::{LeaderEpoch, PartitionIndex, TopicId, TopicPartition};
 
+use super::sector::is_countable;
 use super::{BLOCK, Fields, FormatError, VERSION, crc};
 use crate::{CatalogEntry, Snapshot, Stream, Vote};
 
@@ -82,7 +83,7 @@ impl SlotHeader {
         if version > VERSION {
             return Err(FormatError::Newer(version));
         }
-        (|| {
+        let header = (|| {
             Some(Self {
                 scrub: flags & 1 == 1,
                 seq: fields.u64()?,
@@ -93,8 +94,10 @@ impl SlotHeader {
                 partitions: fields.u32()?,
                 streams: fields.u32()?,
             })
-        })()
-        .ok_or(short)
+        })();
+        header
+            .filter(|header| is_countable(header.x, header.boot) && header.seq < u64::MAX)
+            .ok_or(short)
     }
 }
 
@@ -392,6 +395,30 @@ mod tests {
             encode_stream(stream, &mut bytes);
         }
         bytes
+    }
+
+    #[test]
+    fn a_number_that_nothing_follows_is_refused() {
+        let held = SlotHeader {
+            seq: u64::MAX - 1,
+            x: u64::MAX / 2,
+            boot: u32::MAX - 1,
+            ..SlotHeader::default()
+        };
+        let read = |header: SlotHeader| {
+            let mut bytes = vec![0; SLOT_HEADER];
+            header.encode(&mut bytes);
+            SlotHeader::decode(&bytes)
+        };
+        assert_eq!(read(held), Ok(held));
+        let (seq, x, boot) = (u64::MAX, u64::MAX / 2 + 1, u32::MAX);
+        for header in [
+            SlotHeader { seq, ..held },
+            SlotHeader { x, ..held },
+            SlotHeader { boot, ..held },
+        ] {
+            assert!(read(header).is_err(), "{header:?}");
+        }
     }
 
     #[test]

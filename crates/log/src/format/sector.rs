@@ -82,6 +82,11 @@ pub struct GroupHeader {
     pub previous: u64,
 }
 
+/// Whether others follow these numbers of a sector and of a life: what no node ever reaches was not written by one.
+pub(super) fn is_countable(lsn: u64, boot: u32) -> bool {
+    lsn <= u64::MAX / 2 && boot < u32::MAX
+}
+
 /// Compared with at once: a recovery looks at thousands of sectors that were never written.
 static ZEROS: [u8; SECTOR] = [0; SECTOR];
 
@@ -99,7 +104,11 @@ pub fn inspect(sector: &[u8], seed: Seed) -> Found {
         (sector.len() == SECTOR && crc == seed.crc(sector)).then_some(stamp)
     })();
     match stamp {
-        Some(stamp) if usize::from(stamp.used) <= PAYLOAD => Found::Good(stamp),
+        Some(stamp)
+            if usize::from(stamp.used) <= PAYLOAD && is_countable(stamp.lsn, stamp.boot) =>
+        {
+            Found::Good(stamp)
+        }
         _ if ZEROS.get(..sector.len()) == Some(sector) => Found::Zero,
         _ => Found::Bad,
     }
@@ -235,6 +244,22 @@ mod tests {
             previous: 39,
         };
         assert_eq!(GroupHeader::decode(&staging[STAMP..SECTOR]), Some(header));
+    }
+
+    #[test]
+    fn a_number_that_nothing_follows_is_bad() {
+        let seed = Seed::new(1);
+        for (lsn, boot, is_good) in [
+            (u64::MAX / 2, u32::MAX - 1, true),
+            (u64::MAX / 2 + 1, 1, false),
+            (1, u32::MAX, false),
+        ] {
+            let mut staging = vec![0; SECTOR];
+            GroupWriter::new(&mut staging).finish(lsn, boot, 0, 0, seed);
+            let found = inspect(&staging, seed);
+            assert_eq!(matches!(found, Found::Good(_)), is_good, "{lsn} {boot}");
+            assert_eq!(found == Found::Bad, !is_good, "{lsn} {boot}");
+        }
     }
 
     #[test]

@@ -25,11 +25,15 @@ pub(crate) fn load(
     groups: &mut Groups<'_>,
 ) -> Result<Vec<String>, OpenError> {
     let mut by_local = BTreeMap::new();
+    let mut findings = Vec::new();
     let entries: Vec<_> = replay.partitions.values().cloned().collect();
     for entry in &entries {
         let partition = PartitionLog::new(entry.partition, entry.local, state(entry));
         by_local.insert(entry.local, Arc::clone(&partition));
-        engine.partitions.write().insert(entry.partition, partition);
+        let other = engine.partitions.write().insert(entry.partition, partition);
+        if other.is_some() {
+            findings.push(format!("{} has two local numbers", entry.partition));
+        }
     }
     for entry in &entries {
         for generation in &entry.generations {
@@ -53,7 +57,6 @@ pub(crate) fn load(
             }
         }
     }
-    let mut findings = Vec::new();
     for partition in by_local.values() {
         check(partition, &mut findings);
     }

@@ -365,6 +365,9 @@ impl Replay {
             }
             return is_same;
         }
+        if local == u32::MAX {
+            return false;
+        }
         let entry = PartitionEntry {
             local,
             partition,

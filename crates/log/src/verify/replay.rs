@@ -78,7 +78,7 @@ impl State {
             let dense = stream
                 .entries
                 .windows(2)
-                .all(|two| two[0].index + 1 == two[1].index);
+                .all(|two| two[0].index.checked_add(1) == Some(two[1].index));
             if !dense {
                 let what = format!("entries of catalog {} are not dense", stream.group);
                 found.push(plain(what));
@@ -212,7 +212,7 @@ impl State {
     fn enter(&mut self, group: u32, entry: CatalogEntry) -> Result<(), Contradiction> {
         let stream = self.stream(group);
         let (index, last) = (entry.index, stream.last());
-        if index > last + 1 {
+        if index > last.saturating_add(1) {
             let what = format!("entry {index} of catalog {group} comes after {last}");
             return Err(plain(what));
         }
@@ -245,6 +245,14 @@ impl State {
             // A forgotten partition comes back: its fence has stayed.
             known.incarnation = Incarnation(incarnation);
             return Ok(());
+        }
+        if self.by_local.values().any(|other| other.name == partition) {
+            return Err(plain(format!("{partition} has two local numbers")));
+        }
+        if local == u32::MAX {
+            return Err(plain(format!(
+                "{partition} has a local number that none follows"
+            )));
         }
         self.by_local.insert(
             local,
@@ -300,6 +308,7 @@ impl Partition {
     fn truncate(&mut self, epoch: LeaderEpoch, end: u64) -> Result<(), Contradiction> {
         let at = self.generation(epoch)?;
         let generation = &mut self.generations[at];
+        let end = end.max(generation.start);
         generation.end = generation.end.min(end);
         generation.synced = generation.synced.min(end);
         generation.pointers.retain(|pointer| pointer.base < end);
@@ -334,7 +343,7 @@ impl Partition {
         generation.end = generation.end.max(pointer.end);
         generation.synced = generation.synced.max(pointer.end);
         generation.file_base = pointer.file_base;
-        generation.next_block = pointer.first_block + pointer.blocks;
+        generation.next_block = pointer.first_block.saturating_add(pointer.blocks);
         generation.pointers.push(pointer);
         if is_gap {
             let what = format!("a run at {} follows {expected}", pointer.base);

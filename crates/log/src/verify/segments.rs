@@ -115,8 +115,10 @@ impl Check<'_> {
         report: &mut Report,
     ) -> Result<GenerationReport, VerifyError> {
         // Files above the newest named one were made and never counted on.
-        let unnamed = files.split_off(&(generation.file_base + 1));
-        report.unnamed.extend(unnamed.into_values());
+        if let Some(above) = generation.file_base.checked_add(1) {
+            let unnamed = files.split_off(&above);
+            report.unnamed.extend(unnamed.into_values());
+        }
         if generation.next_block == 0 {
             report
                 .unnamed
@@ -160,7 +162,9 @@ impl Check<'_> {
             };
             self.file_header(identity, &walk)?;
             let (runs, stopped) = walk.scan()?;
-            let last = runs.last().map_or(1, |run| run.block + run.header.blocks);
+            let last = runs
+                .last()
+                .map_or(1, |run| run.block.saturating_add(run.header.blocks));
             let len = walk.file.len().map_err(|source| failed(path, source))?;
             report.dead_bytes += len.saturating_sub(u64::from(last) * BLOCK as u64);
             next = self.runs(&walk, &live(runs, end), next..end, &stopped, &mut checked);
