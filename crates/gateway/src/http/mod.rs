@@ -25,6 +25,7 @@ mod json;
 mod media;
 mod metrics;
 mod node;
+mod object;
 mod path;
 pub(crate) mod problem;
 mod produce;

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::body::{self, Bounds, DOCUMENT_BYTES_MAX};
+use super::object::Object;
 use super::path::TopicPath;
 use super::problem::Problem;
 use super::query::Query;
@@ -53,7 +54,8 @@ pub(crate) async fn create(
     let wish: Wish = if body.is_empty() {
         Wish::default()
     } else {
-        serde_json::from_slice(&body).map_err(|e| {
+        let object = serde_json::from_slice(&body).map(|Object(wish)| wish);
+        object.map_err(|e| {
             Problem::bad(
                 "invalid-json",
                 format!("the body is not a topic: {e}; give an object with partitions, replicationFactor, settings or validateOnly"),

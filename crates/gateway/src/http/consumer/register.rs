@@ -15,6 +15,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::super::body::{self, Bounds, DOCUMENT_BYTES_MAX};
+use super::super::object::Object;
 use super::super::problem::{Problem, shown};
 use super::super::query::{Query, duration};
 use super::super::{Answered, State, node};
@@ -110,7 +111,7 @@ struct Info {
 }
 
 fn from_body(body: &[u8], connection: &Connection) -> Result<Registration, Problem> {
-    let info: Info = serde_json::from_slice(body).map_err(|e| {
+    let Object(info): Object<Info> = serde_json::from_slice(body).map_err(|e| {
         Problem::bad(
             "invalid-registration",
             format!("Invalid ConsumerInfo payload: {e}; give {{\"id\", \"group\", \"topics\": [..], \"onNewGroup\"}}"),

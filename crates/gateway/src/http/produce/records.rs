@@ -13,6 +13,7 @@ use serde::de::{DeserializeSeed, Error as _, IgnoredAny, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::super::json;
+use super::super::object::Object;
 use super::{Problem, Record, checked_timestamp};
 
 /// A record and where it wants to go.
@@ -57,7 +58,7 @@ pub(super) fn each(
 ) -> Result<(), Problem> {
     let mut number = 0_u64;
     let mut refusal = None;
-    let mut one = |written: Written<'_>| {
+    let mut one = |Object(written): Object<Written<'_>>| {
         number += 1;
         let taken = incoming(&written, body)
             .map_err(|why| refused(number, &why))
@@ -72,7 +73,8 @@ pub(super) fn each(
             .and_then(|()| parser.end())
     } else {
         let mut parsed = Ok(());
-        for written in serde_json::Deserializer::from_slice(body).into_iter::<Written<'_>>() {
+        for written in serde_json::Deserializer::from_slice(body).into_iter::<Object<Written<'_>>>()
+        {
             match written.map(&mut one) {
                 Ok(Ok(())) => {}
                 Ok(Err(())) => break,
@@ -119,10 +121,10 @@ fn headers(raw: Option<&RawValue>) -> Result<Vec<(Bytes, Option<Bytes>)>, String
     let Some(raw) = raw else {
         return Ok(Vec::new());
     };
-    let list: Vec<Header<'_>> = serde_json::from_str(raw.get()).map_err(|e| {
+    let list: Vec<Object<Header<'_>>> = serde_json::from_str(raw.get()).map_err(|e| {
         format!("headers: {e}; give a list of {{\"key\": \"name\", \"value\": \"…\"}}")
     })?;
-    let one = |header: Header<'_>| {
+    let one = |Object(header): Object<Header<'_>>| {
         let name = json::read_text(Some(header.key), "header key")?;
         let name = name.ok_or("header key is null; give a string")?;
         Ok((name, json::read_text(header.value, "header value")?))
@@ -135,7 +137,7 @@ struct Array<F>(F);
 
 impl<'de, F> DeserializeSeed<'de> for Array<F>
 where
-    F: FnMut(Written<'de>) -> Result<(), ()>,
+    F: FnMut(Object<Written<'de>>) -> Result<(), ()>,
 {
     type Value = ();
 
@@ -146,7 +148,7 @@ where
 
 impl<'de, F> Visitor<'de> for Array<F>
 where
-    F: FnMut(Written<'de>) -> Result<(), ()>,
+    F: FnMut(Object<Written<'de>>) -> Result<(), ()>,
 {
     type Value = ();
 
@@ -245,6 +247,18 @@ mod tests {
             (r#"[{"value":1}"#, ["record 2", "EOF"]),
             (r#"[{"value":1}] x"#, ["record 2", "trailing"]),
             ("5", ["record 1", "invalid type"]),
+            (
+                r#"[["k",1,null,5,1,0,"t"]]"#,
+                ["record 1", "invalid type: sequence"],
+            ),
+            (
+                r#"["k",1,null,5,1,0,"t"]"#,
+                ["record 1", "invalid type: string"],
+            ),
+            (
+                r#"[{"value":1,"headers":[["h","v"]]}]"#,
+                ["record 1", "invalid type: sequence"],
+            ),
         ] {
             let detail = all(body).unwrap_err();
             assert!(parts.iter().all(|p| detail.contains(p)), "{body}: {detail}");
