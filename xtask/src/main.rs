@@ -31,7 +31,7 @@ cargo xtask CHORE
   crash [SEED]      a million records, an idempotent producer and 20 kills over a minute
   fixture NAME      packs a data directory of this build into tests/fixtures
   fuzz MINUTES [TARGET]
-                    each fuzz target (or one) for so many minutes; needs nightly and cargo-fuzz
+                    each fuzz target (or one) for so many minutes; installs nightly Rust and cargo-fuzz
   idle [MINUTES]    an idempotent producer of librdkafka's goes on after 11 idle minutes
   librdkafka [TEST...]
                     the chosen part of librdkafka's own test suite

@@ -1,28 +1,35 @@
-//! What recovery reads: the journal's groups and records, checkpoints, segments, indexes, the identity.
+//! What recovery reads: the journal's groups and records, checkpoints, segments, indexes, the identity, the catalog.
 //!
 //! Checksums are made right first, as damage that keeps its checksum is what reaches the code behind them.
 
 use bytes::Bytes;
-use floe_log::format::checkpoint::{Body, SlotHeader};
+use floe_log::format::checkpoint::{Body, SlotHeader, encode_stream};
 use floe_log::format::identity::Identity;
 use floe_log::format::record::Records;
-use floe_log::format::sector::{GroupHeader, SECTOR, Seed, inspect};
+use floe_log::format::sector::{Found, GroupHeader, PAYLOAD, SECTOR, Seed, inspect};
 use floe_log::format::segment::{FileHeader, RunHeader};
 use floe_log::format::{BLOCK, batch, crc, index};
 use floe_model::{PartitionIndex, TopicId, TopicPartition};
+
+use crate::catalogs::catalog;
+use crate::directories::directory;
+
+const JOURNAL: u64 = 7;
 
 /// The first byte chooses the layout, the rest is what the disk gives back: it is decoded or refused.
 pub fn journal(data: &[u8]) {
     let Some((choice, bytes)) = data.split_first() else {
         return;
     };
-    match choice % 6 {
+    match choice % 8 {
         0 => records(bytes),
         1 => sectors(bytes),
         2 => checkpoint(bytes),
         3 => run(bytes),
         4 => pages(bytes),
-        _ => heads(bytes),
+        5 => heads(bytes),
+        6 => catalog(bytes),
+        _ => directory(bytes),
     }
 }
 
@@ -59,7 +66,18 @@ fn sectors(bytes: &[u8]) {
     let mut sector = vec![0; SECTOR];
     let length = bytes.len().min(SECTOR);
     sector[..length].copy_from_slice(&bytes[..length]);
-    inspect(&sector, Seed::new(7));
+    let sum = crc(&[&JOURNAL.to_le_bytes(), &sector[4..]]);
+    sector[..4].copy_from_slice(&sum.to_le_bytes());
+    let stamp = match inspect(&sector, Seed::new(JOURNAL)) {
+        Found::Good(stamp) => stamp,
+        found => return assert_eq!(found, Found::Bad, "it is not empty"),
+    };
+    assert!(usize::from(stamp.used) <= PAYLOAD, "no more than there is");
+    assert_eq!(
+        inspect(&sector, Seed::new(JOURNAL + 1)),
+        Found::Bad,
+        "it is no other journal's"
+    );
 }
 
 fn checkpoint(bytes: &[u8]) {
@@ -76,7 +94,24 @@ fn checkpoint(bytes: &[u8]) {
         streams: u32::from(counts[1]),
         ..SlotHeader::default()
     };
-    drop(Body::decode(&header, &Bytes::copy_from_slice(body)));
+    let Ok(body) = Body::decode(&header, &Bytes::copy_from_slice(body)) else {
+        return;
+    };
+    let mut again = Vec::new();
+    for entry in &body.partitions {
+        let tails = entry.generations.iter().map(|g| vec![g.tail.clone()]);
+        entry.encode(&tails.collect::<Vec<_>>(), &mut again);
+    }
+    for stream in &body.streams {
+        encode_stream(stream, &mut again);
+    }
+    let header = SlotHeader {
+        body_crc: crc(&[&again]),
+        body_bytes: again.len() as u64,
+        ..header
+    };
+    let reread = Body::decode(&header, &Bytes::from(again));
+    assert_eq!(reread, Ok(body), "what is written is what is read");
 }
 
 fn run(bytes: &[u8]) {

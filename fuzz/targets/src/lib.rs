@@ -5,6 +5,8 @@
 
 mod batches;
 mod bodies;
+mod catalogs;
+mod directories;
 mod journals;
 mod requests;
 

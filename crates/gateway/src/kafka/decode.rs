@@ -28,7 +28,10 @@ use super::request::{Caller, Close, Request};
 #[error("{0}")]
 pub struct Refused(String);
 
-/// Decodes a whole frame without its length, as a connection would, and re-encodes nothing.
+/// Decodes a whole frame without its length, as a connection would.
+///
+/// # Panics
+/// If a body cannot be written again, or is read as another then: what forwards or logs requests relies on it.
 pub fn decode(frame: &[u8]) -> Result<(), Refused> {
     let frame = Bytes::copy_from_slice(frame);
     let nobody = SocketAddr::from(([127, 0, 0, 1], 0));
@@ -49,9 +52,12 @@ macro_rules! read {
                 .map_err(|e| $request.undecodable(&e)),
             $(Key::$key => {
                 let message = $request.read($data::read)?;
-                message
-                    .write(&mut BytesMut::new(), $request.version)
-                    .map_err(|e| $request.undecodable(&e))
+                let mut again = BytesMut::new();
+                let written = message.write(&mut again, $request.version);
+                assert!(written.is_ok(), "{message:?} is not written: {written:?}");
+                let reread = $data::read(&mut again.freeze(), $request.version);
+                assert_eq!(reread.as_ref().ok(), Some(&message), "{reread:?}");
+                Ok(())
             })*
         }
     };
