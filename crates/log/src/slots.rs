@@ -94,7 +94,8 @@ pub(crate) fn read(file: &dyn File, path: &Path) -> Result<Slot, Failure> {
 impl Slots {
     /// Opens both files; a missing one is made and counts as bad.
     ///
-    /// Durable: a slot that a life renamed and did not live to flush is made so before anything is concluded from it.
+    /// Durable: what a life renamed or wrote here and whose flush failed or was not waited for is made so before anything is
+    /// concluded from it (rule ReliedIsDurable).
     pub(crate) fn open(disk: &dyn Disk, dir: &Path) -> Result<Self, Failure> {
         disk.sync_dir(dir).map_err(Engine::failed("flush", dir))?;
         let paths = [slot_path(dir, 0), slot_path(dir, 1)];
@@ -103,8 +104,12 @@ impl Slots {
             let file = disk.open(path, options(!there));
             file.map_err(Engine::failed("open", path))
         };
+        let files = [open(&paths[0])?, open(&paths[1])?];
+        for (file, path) in files.iter().zip(&paths) {
+            file.sync_data().map_err(Engine::failed("flush", path))?;
+        }
         Ok(Self {
-            files: [open(&paths[0])?, open(&paths[1])?],
+            files,
             paths,
             x: [None, None],
             newest: 0,
@@ -243,6 +248,35 @@ mod tests {
             Ok(Slot::Good(header, _)) => header.seq,
             _ => panic!("slot {slot} is bad"),
         }
+    }
+
+    #[test]
+    fn a_slot_that_an_earlier_life_wrote_in_place_and_did_not_flush_is_durable_once_it_was_opened()
+    {
+        let mut read = [false; 2];
+        for seed in 0..40 {
+            let disk = Simulated::new(seed);
+            let dir = Path::new(DIR);
+            disk.create_dir_all(dir).unwrap();
+            disk.sync_dir(Path::new("/")).unwrap();
+            let mut slots = Slots::open(&disk, dir).unwrap();
+            slots.write(&disk, dir, header(0), &[]).unwrap();
+            slots.write(&disk, dir, header(0), &[]).unwrap();
+            let older = 1 - slots.newest;
+            disk.set_capacity(0);
+            disk.fail_flush_at(disk.flushes() + 1, floe_world::disk::Failure::Device);
+            assert!(slots.write(&disk, dir, header(0), &[]).is_err());
+            drop(slots);
+
+            let disk = disk.after_crash();
+            let found = Slots::open(&disk, dir).unwrap();
+            let seen = seq(&found, older);
+            read[usize::from(seen == 3)] = true;
+            disk.cut_power();
+            let found = Slots::open(&disk.after_power_cut(), dir).unwrap();
+            assert_eq!(seq(&found, older), seen, "{seed}");
+        }
+        assert_eq!(read, [true; 2]);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use common::{Node, batch, open, tp, values};
 use floe_log::verify::{self, LogStarts};
 use floe_log::{Step, Stream, Verdict};
 use floe_model::{Incarnation, LeaderEpoch, Offset};
-use floe_world::disk::{Disk, Simulated};
+use floe_world::disk::{Disk, Failure, Simulated};
 use floe_world::{OpenOptions, Pool};
 
 const SECTOR: u64 = 4096;
@@ -444,4 +444,32 @@ fn a_run_that_was_never_acknowledged_stays_dead_when_a_later_life_writes_on_and_
     let none = |_: &[Stream]| Ok::<_, Infallible>(LogStarts::new());
     let report = verify::verify(&disk.after_crash(), Path::new("/data"), none).unwrap();
     assert!(report.findings.is_empty(), "{:?}", report.findings);
+}
+
+#[test]
+fn a_group_that_is_read_though_its_flush_failed_survives_a_power_loss_once_the_node_has_spoken() {
+    let mut survivors = 0;
+    for seed in 0..20 {
+        let disk = Simulated::new(seed);
+        let node = open(&disk, 1);
+        let held = node.topic(1);
+        node.append(&held, 0, &batch(0..1, 100));
+        disk.fail_flush_at(disk.flushes() + 1, Failure::Device);
+        node.steps();
+        assert!(node.seen.failed.lock().is_some());
+        drop(node);
+
+        let disk = disk.after_crash();
+        let node = open(&disk, 2);
+        let end = node.log.partition(tp(1)).unwrap().durable_end();
+        survivors += end.0;
+        drop(node);
+
+        let node = open(&disk.after_power_cut(), 3);
+        let held = node.log.partition(tp(1)).unwrap();
+        assert_eq!(held.durable_end(), end, "{seed}");
+        assert_eq!(node.values(&held, 0), values(0..end.0, 100), "{seed}");
+        assert!(!is_damage(&node), "{seed}");
+    }
+    assert!((1..20).contains(&survivors), "{survivors}");
 }

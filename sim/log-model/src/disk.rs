@@ -26,7 +26,7 @@ impl State {
                 if x.held == Held::Good && x.lsn < self.mem.safe && x.lsn + 1 < self.mem.safe {
                     let mut t = *self;
                     t.hit |= self.group_of(s, at);
-                    t.ring[at] = Sector::default();
+                    t.set_sector(at, Sector::default());
                     t.lost += 1;
                     t.flips += 1;
                     t.expect = None;
@@ -42,10 +42,11 @@ impl State {
             if self.ring[at].held == Held::Good {
                 let mut t = *self;
                 t.hit |= self.group_of(s, at);
-                t.ring[at] = Sector {
+                let bad = Sector {
                     held: Held::Bad,
                     ..Sector::default()
                 };
+                t.set_sector(at, bad);
                 t.flips += 1;
                 t.expect = None;
                 t.costly = true;
@@ -72,7 +73,11 @@ impl State {
         for slot in 0..2 {
             if self.slot[slot].good && s.on(TwoSlots) {
                 let mut t = *self;
-                t.slot[slot].good = false;
+                let bad = Slot {
+                    good: false,
+                    ..t.slot[slot]
+                };
+                t.set_slot(slot, bad);
                 t.flips += 1;
                 t.expect = None;
                 // The only copy: the other slot is being written, or is bad.
@@ -101,6 +106,22 @@ impl State {
             more.iter_mut().for_each(f);
             all.extend(more);
         };
+        if power {
+            // What was only readable: gone, or it had reached the device after all.
+            for at in 0..s.ring {
+                if self.soft.sectors >> at & 1 == 1 {
+                    fork(&mut all, &|t| t.ring[at] = t.soft.under[at]);
+                }
+            }
+            for i in 0..2 {
+                if self.soft.slots >> i & 1 == 1 {
+                    fork(&mut all, &|t| t.slot[i] = t.soft.under_slot[i]);
+                }
+            }
+            for t in &mut all {
+                t.soft = Soft::default()
+            }
+        }
         for g in self.flight {
             if g.done {
                 continue;
@@ -118,16 +139,31 @@ impl State {
                     });
                     fork(&mut all, &|t| t.ring[at] = x);
                     all.extend(bad);
-                } else {
+                } else if power {
                     fork(&mut all, &|t| t.ring[at] = x);
+                } else {
+                    fork(&mut all, &|t| t.set_sector_soft(at, x));
                 }
             }
         }
         if let Some((i, slot)) = self.slot_flight {
+            let i = i as usize;
+            let set = |t: &mut State, slot: Slot| {
+                if power {
+                    t.slot[i] = slot
+                } else {
+                    t.set_slot_soft(i, slot)
+                }
+            };
             let mut torn = all.clone();
-            torn.iter_mut()
-                .for_each(|t| t.slot[i as usize].good = false);
-            fork(&mut all, &|t| t.slot[i as usize] = slot);
+            torn.iter_mut().for_each(|t| {
+                let bad = Slot {
+                    good: false,
+                    ..t.slot[i]
+                };
+                set(t, bad)
+            });
+            fork(&mut all, &|t| set(t, slot));
             all.extend(torn);
         }
         if power {

@@ -370,7 +370,7 @@ impl State {
         let lsn = t.flight[i].lsn;
         for k in 0..t.flight[i].n {
             let x = t.flight[i].sector(k);
-            t.ring[x.lsn as usize % s.ring] = x
+            t.set_sector(x.lsn as usize % s.ring, x)
         }
         t.flight[i].done = true;
         if !s.on(AckInOrder) {
@@ -466,7 +466,7 @@ impl State {
     }
     pub(crate) fn checkpoint_flushed(&mut self) {
         let (i, c) = self.slot_flight.take().expect("a slot in flight");
-        self.slot[i as usize] = c;
+        self.set_slot(i as usize, c);
         self.mem.x[i as usize] = c.x;
         self.mem.newest = i;
         self.mem.seq = c.seq;

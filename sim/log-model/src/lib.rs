@@ -12,7 +12,8 @@
 //! * Checkpoint. A slot holds a snapshot as of lsn x: per partition the end synced in segments, the records above it
 //!   ("tail") inline, fence, incarnation. A slot being written becomes old, new or invalid.
 //! * Records are numbers 1, 2, 3.. in the order of appends: every append is distinct, so what was cut can be known again.
-//! * A process crash may cut a write short (any subset of the journal sectors in flight) but loses nothing of `cur`.
+//! * A process crash may cut a write short (any subset of the journal sectors in flight) but loses nothing of `cur`. What
+//!   it leaves of journal and slot writes in flight is *soft*: a read gives it, a power cut may take it, until it is flushed.
 //! * A bit flip makes a sector, block or slot fail its checksum. It never makes another valid one.
 //!
 //! The shipped log (`floe-log`) differs from the drawing this model was made for in one layout: a run is header, batches,
@@ -239,6 +240,15 @@ pub enum Phase {
     Up,
 }
 
+/// Sectors and slots that can be read and are not durable (bits), and what a power cut may put back in their place.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub struct Soft {
+    sectors: u8,
+    slots: u8,
+    under: [Sector; J],
+    under_slot: [Slot; 2],
+}
+
 /// What the process knows. Lost at every crash.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub struct Mem {
@@ -266,6 +276,7 @@ pub struct State {
     // disk
     ring: [Sector; J],
     slot: [Slot; 2],
+    soft: Soft,
     cur: [[u8; M]; P],
     dur: [[u8; M]; P],
     file: [u8; P],  // second segment file: 0 absent, 1 created, 2 directory synced
@@ -365,6 +376,32 @@ impl State {
         }
         st
     }
+    /// A sector that is durable from now on.
+    fn set_sector(&mut self, at: usize, x: Sector) {
+        self.ring[at] = x;
+        self.soft.sectors &= !(1 << at);
+        self.soft.under[at] = Sector::default();
+    }
+    fn set_slot(&mut self, i: usize, slot: Slot) {
+        self.slot[i] = slot;
+        self.soft.slots &= !(1 << i);
+        self.soft.under_slot[i] = Slot::default();
+    }
+    /// A sector that can be read and is not durable.
+    fn set_sector_soft(&mut self, at: usize, x: Sector) {
+        if self.soft.sectors >> at & 1 == 0 {
+            self.soft.under[at] = self.ring[at];
+            self.soft.sectors |= 1 << at
+        }
+        self.ring[at] = x;
+    }
+    fn set_slot_soft(&mut self, i: usize, slot: Slot) {
+        if self.soft.slots >> i & 1 == 0 {
+            self.soft.under_slot[i] = self.slot[i];
+            self.soft.slots |= 1 << i
+        }
+        self.slot[i] = slot;
+    }
     pub fn broken(&self) -> Option<Invariant> {
         self.broken
     }
@@ -375,7 +412,13 @@ impl State {
         }
         match self.phase {
             Phase::Up => self.engine_steps(s, out),
-            Phase::Down => self.recover(s, out),
+            Phase::Down => {
+                let mut t = *self;
+                if s.on(ReliedIsDurable) {
+                    t.soft = Soft::default()
+                }
+                t.recover(s, out)
+            }
             Phase::Recovering => self.recovery_steps(s, out),
         }
         if out.is_empty() && self.phase != Phase::Up {

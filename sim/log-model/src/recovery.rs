@@ -288,7 +288,7 @@ impl State {
         } else if self.flight[0].n > 0 {
             let mut t = *self;
             let x = t.flight[0].sector(0);
-            t.ring[x.lsn as usize % s.ring] = x;
+            t.set_sector(x.lsn as usize % s.ring, x);
             t.flight = Default::default();
             t.mem.safe = t.mem.head;
             t.speak(s);
@@ -297,7 +297,7 @@ impl State {
             out.push(self.checkpoint_start(s));
         } else if let Some(at) = self.next_wipe(s) {
             let mut t = *self;
-            t.ring[at] = Sector::default();
+            t.set_sector(at, Sector::default());
             out.push((Step::Wipe { at }, t));
         } else {
             let mut t = *self;

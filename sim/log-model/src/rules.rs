@@ -59,13 +59,16 @@ pub enum Rule {
     TailInCheckpoint,
     /// A checkpoint carries the fences.
     FenceInCheckpoint,
+    /// Recovery flushes journal and slots before it concludes anything from them: what a flush that failed, or that nobody
+    /// waited for, has left there can be read and is gone with the power.
+    ReliedIsDurable,
     /// A failed flush ends the process; it is never followed by another one on the same bytes.
     FailedFlushStops,
     /// A block that holds a durable record is never written again while the record lives.
     NoRewriteInPlace,
 }
 use Rule::*;
-pub const ALL_RULES: [Rule; 30] = [
+pub const ALL_RULES: [Rule; 31] = [
     LapInStamp,
     BootInStamp,
     BootGroupFirst,
@@ -94,6 +97,7 @@ pub const ALL_RULES: [Rule; 30] = [
     RecycleBelowOlderSlot,
     TailInCheckpoint,
     FenceInCheckpoint,
+    ReliedIsDurable,
     FailedFlushStops,
     NoRewriteInPlace,
 ];

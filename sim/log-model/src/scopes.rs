@@ -14,6 +14,10 @@ pub fn small() -> Vec<(&'static str, Scope)> {
             "ring 3 recycled, 2 checkpoints, cut, crash",
             s(1, 3, 3).checkpoints(2).crashes(1),
         ),
+        (
+            "crash, pairs, checkpoint, 2 cuts",
+            s(1, 4, 2).crashes(1).pairs().checkpoints(1).cuts(2),
+        ),
         ("large and small, roll, 2 cuts", s(1, 6, 3).large().cuts(2)),
         (
             "large and small, checkpoint, cut",
@@ -160,6 +164,7 @@ pub fn mutants() -> Vec<(Rule, Scope)> {
         (RecycleBelowOlderSlot, s(1, 3, 3).checkpoints(2).flips(1)),
         (TailInCheckpoint, s(1, 5, 1).checkpoints(1)),
         (FenceInCheckpoint, s(1, 5, 1).fences(1).checkpoints(1)),
+        (ReliedIsDurable, s(1, 4, 1).crashes(1).only(AckedIsKept)),
         (FailedFlushStops, s(1, 5, 1).fails(1).checkpoints(1)),
         (NoRewriteInPlace, s(1, 6, 2).checkpoints(2).shorn()),
     ];

@@ -114,6 +114,8 @@ fn is_empty(disk: &dyn Disk, dir: &Path) -> Result<bool, Failure> {
 pub(crate) fn finish(disk: &dyn Disk, dir: &Path) -> Result<(), Failure> {
     let marker = dir.join(MARKER);
     if disk.exists(&marker) {
+        // Rule ReliedIsDurable: without the marker, the identity must be there.
+        disk.sync_dir(dir).map_err(Engine::failed("flush", dir))?;
         disk.remove_file(&marker)
             .map_err(Engine::failed("remove", &marker))?;
         disk.sync_dir(dir).map_err(Engine::failed("flush", dir))?;
@@ -212,4 +214,41 @@ fn piece(len: usize) -> floe_world::Buffer {
     Pool::new(floe_world::memory::class(len))
         .try_get(len)
         .expect("a pool made for one piece has it")
+}
+
+#[cfg(test)]
+mod tests {
+    use floe_world::disk::{Failure, Simulated};
+    use floe_world::random::Seeded;
+
+    use super::*;
+
+    const DIR: &str = "/node";
+
+    fn formatted(seed: u64, failed: u64) -> (Simulated, bool) {
+        let disk = Simulated::new(seed);
+        let dir = Path::new(DIR);
+        disk.create_dir_all(dir).unwrap();
+        disk.sync_dir(Path::new("/")).unwrap();
+        disk.fail_at(failed, Failure::Device);
+        let made = format(&disk, dir, &Config::default(), &Seeded::new(seed));
+        (disk, made.is_ok())
+    }
+
+    #[test]
+    fn a_format_that_failed_at_its_last_flush_and_is_completed_never_ends_without_an_identity() {
+        let last = formatted(0, u64::MAX).0.operations();
+        for seed in 0..60 {
+            let (disk, is_made) = formatted(seed, last);
+            assert!(!is_made);
+            let disk = disk.after_crash();
+            let dir = Path::new(DIR);
+            assert!(matches!(identity(&disk, dir), Ok(Some(_))));
+            disk.cut_power_at(1 + seed % 3);
+            let done = finish(&disk, dir);
+            assert_eq!(done.is_err(), disk.is_cut());
+            let found = identity(&disk.after_power_cut(), dir);
+            assert!(found.is_ok(), "{seed}: {found:?}");
+        }
+    }
 }

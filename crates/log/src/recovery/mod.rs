@@ -1,8 +1,8 @@
 //! From a directory to a log that may answer: LOG.md section 4.
 //!
-//! Order: replay; after damage a checkpoint in both slots (rules DamageClosesWithCheckpoint, BothSlotsAfterDamage); bad
-//! sectors ahead are wiped (WipeBadAhead); the boot group is flushed (BootGroupFirst). Only then may the node speak. A
-//! crash before that repeats all with the same result.
+//! Order: journal and slots are flushed (rule ReliedIsDurable); replay; after damage a checkpoint in both slots (rules
+//! DamageClosesWithCheckpoint, BothSlotsAfterDamage); bad sectors ahead are wiped (WipeBadAhead); the boot group is
+//! flushed (BootGroupFirst). Only then may the node speak. A crash before that repeats all with the same result.
 
 pub(crate) mod format;
 mod load;
@@ -130,6 +130,8 @@ fn open_ring(disk: &dyn Disk, dir: &Path, identity: &Identity) -> Result<Ring, O
     if found < expected {
         return Err(cut(path, found));
     }
+    // Rule ReliedIsDurable: the last group can be read though its flush failed; from here on what is read stays.
+    file.sync_data().map_err(Engine::failed("flush", &path))?;
     Ok(Ring {
         file,
         path,

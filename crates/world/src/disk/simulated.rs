@@ -5,7 +5,8 @@
 //! directory are durable once it is synced, and nothing else makes them so.
 //!
 //! Deliberately harsher than most file systems: syncing a file does not keep its name, and a failed flush leaves any
-//! subset behind and calls the rest clean. One fault bends the first guarantee on purpose: [`Simulated::tear_at`].
+//! subset behind and calls the rest clean. A durable write that failed may be readable and gone with the power, unless
+//! a later flush of the file returns. One fault bends the first guarantee on purpose: [`Simulated::tear_at`].
 
 mod contents;
 mod names;

@@ -15,6 +15,8 @@ type Version = Option<Arc<[u8; SECTOR]>>;
 pub(super) struct Contents {
     sectors: BTreeMap<u64, Sector>,
     dirty: BTreeSet<u64>,
+    /// In the device's cache: a durable write put it there and failed. Gone with the power, kept by the next flush.
+    cached: BTreeSet<u64>,
     len: u64,
     durable_len: u64,
 }
@@ -92,25 +94,25 @@ impl Contents {
     }
 
     pub(super) fn sync(&mut self) {
-        for number in std::mem::take(&mut self.dirty) {
-            self.sync_sector(number);
+        for set in [&mut self.dirty, &mut self.cached] {
+            for number in std::mem::take(set) {
+                if let Some(sector) = self.sectors.get_mut(&number) {
+                    sector.sync();
+                }
+            }
         }
         self.durable_len = self.len;
     }
 
     pub(super) fn sync_range(&mut self, from: u64, to: u64) {
         for number in sectors(from, to) {
-            self.sync_sector(number);
+            if let Some(sector) = self.sectors.get_mut(&number) {
+                sector.sync();
+            }
             self.dirty.remove(&number);
+            self.cached.remove(&number);
         }
         self.durable_len = self.len;
-    }
-
-    fn sync_sector(&mut self, number: u64) {
-        if let Some(sector) = self.sectors.get_mut(&number) {
-            sector.durable.clone_from(&sector.current);
-            sector.unsynced.clear();
-        }
     }
 
     /// A flush that failed: each sector is durable or not by chance, and no later flush will know of it.
@@ -125,13 +127,23 @@ impl Contents {
         }
     }
 
-    /// A durable write that failed: each sector is old or new by chance, and that is also what a read gives.
+    /// A durable write that failed: each sector is old or new by chance, and that is also what a read gives; new, it is
+    /// durable or no more than in the device's cache.
     pub(super) fn fail_range(&mut self, from: u64, to: u64, random: &Seeded) {
         for number in sectors(from, to) {
             self.dirty.remove(&number);
-            if let Some(sector) = self.sectors.get_mut(&number) {
-                sector.settle(|| random.next_u64().is_multiple_of(2), random);
-                sector.current.clone_from(&sector.durable);
+            self.cached.remove(&number);
+            let Some(sector) = self.sectors.get_mut(&number) else {
+                continue;
+            };
+            let chance = random.next_u64();
+            let old = sector.durable.clone();
+            sector.settle(|| chance.is_multiple_of(2), random);
+            sector.current.clone_from(&sector.durable);
+            if chance.is_multiple_of(4) {
+                sector.durable = old;
+                sector.unsynced = vec![sector.current.clone()];
+                self.cached.insert(number);
             }
         }
         self.durable_len = self.len;
@@ -151,6 +163,7 @@ impl Contents {
             sector.durable = Some(Arc::new(bytes));
             sector.unsynced.clear();
             self.dirty.remove(&number);
+            self.cached.remove(&number);
         }
         self.durable_len = self.durable_len.max(self.len.min(cut));
     }
@@ -172,9 +185,11 @@ impl Contents {
     }
 
     pub(super) fn lose_unsynced(&mut self, survives: &mut impl FnMut() -> bool, random: &Seeded) {
-        for number in std::mem::take(&mut self.dirty) {
-            if let Some(sector) = self.sectors.get_mut(&number) {
-                sector.settle(&mut *survives, random);
+        for set in [&mut self.dirty, &mut self.cached] {
+            for number in std::mem::take(set) {
+                if let Some(sector) = self.sectors.get_mut(&number) {
+                    sector.settle(&mut *survives, random);
+                }
             }
         }
         for sector in self.sectors.values_mut() {
@@ -204,6 +219,11 @@ impl Contents {
 }
 
 impl Sector {
+    fn sync(&mut self) {
+        self.durable.clone_from(&self.current);
+        self.unsynced.clear();
+    }
+
     /// Decides what the device holds: as it was, or one of the versions written since.
     fn settle(&mut self, mut survives: impl FnMut() -> bool, random: &Seeded) {
         let versions = std::mem::take(&mut self.unsynced);

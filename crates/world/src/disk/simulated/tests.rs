@@ -198,6 +198,26 @@ fn after_a_failed_flush_a_later_one_keeps_nothing_more() {
 }
 
 #[test]
+fn a_durable_write_that_failed_may_be_read_and_lost_with_the_power_unless_a_flush_returns() {
+    let after = |flushes: bool| {
+        outcomes(move |seed| {
+            let disk = Simulated::new(seed);
+            let file = create(&disk, "/a", true);
+            file.write_at(&blocks(1, 1), 0).unwrap();
+            disk.fail_flush_at(disk.flushes() + 1, Failure::Device);
+            file.write_at(&blocks(1, 2), 0).unwrap_err();
+            if flushes {
+                file.sync_data().unwrap();
+            }
+            let seen = read(&disk, "/a").unwrap()[0];
+            (seen, read(&disk.after_power_cut(), "/a").unwrap()[0])
+        })
+    };
+    assert_eq!(after(false), BTreeSet::from([(1, 1), (2, 1), (2, 2)]));
+    assert_eq!(after(true), BTreeSet::from([(1, 1), (2, 2)]));
+}
+
+#[test]
 fn a_full_disk_refuses_and_recovers() {
     let disk = Simulated::new(1);
     disk.set_capacity(4 * BLOCK as u64);
