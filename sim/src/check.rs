@@ -185,7 +185,7 @@ pub(crate) fn adopt(node: &Node, truth: &mut Truth, found: &Recovered) {
                 generation.cut_to(place.end.0);
                 generation.is_kept = true;
                 generation.durable = place.end.0;
-                generation.cut = None;
+                generation.cuts.clear();
             }
         }
         // Asked and not answered, it may be in the catalog all the same.
@@ -200,6 +200,16 @@ pub(crate) fn adopt(node: &Node, truth: &mut Truth, found: &Recovered) {
         let place = found.streams.iter().find(|place| place.group == *group);
         stream.adopt(place.unwrap_or(&none));
     }
+}
+
+/// Whether a recovery after others that did not end says what an undisturbed one would have; `None` for a disk that was
+/// not formatted whole.
+pub(crate) fn unchanged(undisturbed: Option<&Recovered>, found: &Recovered) -> Result<(), String> {
+    let Some(undisturbed) = undisturbed else {
+        return Ok(());
+    };
+    same(undisturbed, found)
+        .map_err(|what| format!("power losses during recovery changed what it finds: {what}"))
 }
 
 /// Whether two recoveries of the same disk say the same; they may differ in boot and, after damage, in incarnations.

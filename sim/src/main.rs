@@ -41,6 +41,7 @@ enum Name {
     FailedFlush,
     FullDisk,
     Flip,
+    FailedStart,
 }
 
 impl From<Name> for Fate {
@@ -50,6 +51,7 @@ impl From<Name> for Fate {
             Name::FailedFlush => Self::FailedFlush,
             Name::FullDisk => Self::FullDisk,
             Name::Flip => Self::Flip,
+            Name::FailedStart => Self::FailedStart,
         }
     }
 }
@@ -57,6 +59,7 @@ impl From<Name> for Fate {
 /// Of ten seeds, most meet power losses, which are what the log is for.
 fn fate_of(seed: u64) -> Fate {
     match seed % 10 {
+        6 => Fate::FailedStart,
         7 => Fate::FailedFlush,
         8 => Fate::FullDisk,
         9 => Fate::Flip,

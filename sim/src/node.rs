@@ -227,7 +227,7 @@ impl Node {
             is_kept: false,
             batches: Vec::new(),
             durable: start,
-            cut: None,
+            cuts: Vec::new(),
         });
         known.fence_asked = known.fence_asked.max(epoch);
         truth.note(format!("open {partition} {epoch} at {start}"));
@@ -265,7 +265,7 @@ impl Node {
         let handle = self.handle(partition)?;
         let known = truth.partitions.entry(partition).or_default();
         if let Some(generation) = known.generation(epoch) {
-            generation.cut = Some(end);
+            generation.ask_cut(end);
         }
         truth.note(format!("truncate {partition} {epoch} to {end}"));
         let receipt = self.log.truncate(&handle, epoch, offset(end));

@@ -139,7 +139,7 @@ fn is_open(node: &Node, truth: &Truth, name: TopicPartition) -> bool {
     let Some(last) = known.generations.last() else {
         return false;
     };
-    last.is_kept && known.fence_asked <= last.epoch && last.cut.is_none() && !node.is_busy(name)
+    last.is_kept && known.fence_asked <= last.epoch && last.cuts.is_empty() && !node.is_busy(name)
 }
 
 fn is_bound(node: &Node, truth: &Truth, name: TopicPartition) -> bool {

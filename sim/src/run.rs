@@ -30,6 +30,8 @@ pub enum Fate {
     FullDisk,
     /// A byte flips while the node is down.
     Flip,
+    /// An operation of the disk fails while the node starts; before that, power goes or a flush fails.
+    FailedStart,
 }
 
 /// What a run did, for the person who reads it.
@@ -94,11 +96,12 @@ impl std::fmt::Display for Broken {
 
 impl Fate {
     /// All of them.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 5] = [
         Self::PowerLoss,
         Self::FailedFlush,
         Self::FullDisk,
         Self::Flip,
+        Self::FailedStart,
     ];
 
     /// As the command line has it.
@@ -108,7 +111,13 @@ impl Fate {
             Self::FailedFlush => "failed-flush",
             Self::FullDisk => "full-disk",
             Self::Flip => "flip",
+            Self::FailedStart => "failed-start",
         }
+    }
+
+    /// Whether the process may end by itself, with power or without.
+    fn fails_flushes(self) -> bool {
+        matches!(self, Self::FailedFlush | Self::FailedStart)
     }
 }
 
@@ -131,6 +140,8 @@ pub(crate) struct Run {
     pub(crate) truth: Truth,
     pub(crate) summary: Summary,
     fate: Fate,
+    /// Whether all that can be read survives a power loss; not so after the process alone has ended.
+    is_durable: bool,
 }
 
 /// A small node, so that the ring laps, segments roll and checkpoints come often.
@@ -162,6 +173,7 @@ impl Run {
             truth: Truth::default(),
             summary: Summary::default(),
             fate,
+            is_durable: true,
         }
     }
 
@@ -202,32 +214,24 @@ impl Run {
         self.world.disk.sync_dir(Path::new("/"))
     }
 
-    /// Comes up; by chance power goes once or twice on the way. What it comes up with is checked and adopted.
+    /// Comes up; by chance power goes once or twice on the way, or something else fails. What it comes up with is checked
+    /// and adopted.
     fn recover(&mut self, hit: &Hit) -> Result<(Node, Recovered), String> {
         // What an undisturbed recovery of the same disk would say.
-        let (undisturbed, length) = self.on_a_copy(hit)?;
-        let cuts = self.chance.weighted(&[(2, 0), (3, 1), (1, 2)]);
-        for _ in 0..cuts {
-            let disk = &self.world.disk;
-            disk.cut_power_at(disk.operations() + self.chance.number(1..length + 1));
-            match self.world.open() {
-                Ok((node, found)) if !disk.is_cut() => {
-                    check::recovered(&self.truth, &found, hit)?;
-                    drop(node);
-                    self.world.disk = self.world.disk.after_crash();
-                }
-                Ok(_) | Err(OpenError::Failed(_)) if self.world.disk.is_cut() => {
-                    self.summary.power_losses += 1;
-                    self.summary.during_recovery += 1;
-                    self.world.disk = self.world.disk.after_power_cut();
-                }
-                Ok(_) => return Err("power went and nobody noticed".to_owned()),
-                Err(error) => return Err(format!("does not open after a power loss: {error}")),
+        let (mut undisturbed, mut length) = self.on_a_copy(hit)?;
+        let disturbances = self.chance.weighted(&[(2, 0), (3, 1), (1, 2)]);
+        for _ in 0..disturbances {
+            let is_power = self.disturbed(length, undisturbed.as_ref(), hit)?;
+            if is_power && !self.is_durable {
+                // Nobody has seen yet what was only readable; what is left of it now is all there is.
+                (undisturbed, length) = self.on_a_copy(hit)?;
+                self.is_durable = true;
             }
         }
         let opened = self.world.open();
         let (node, found) = opened.map_err(|error| format!("does not open: {error}"))?;
         self.summary.recoveries += 1;
+        self.is_durable = true;
         self.truth
             .note(format!("up: {:?}, {:?}", found.boot, found.verdict));
         for part in &found.partitions {
@@ -237,14 +241,47 @@ impl Run {
             ));
         }
         check::recovered(&self.truth, &found, hit)?;
-        if let Some(undisturbed) = undisturbed {
-            check::same(&undisturbed, &found).map_err(|what| {
-                format!("power losses during recovery changed what it finds: {what}")
-            })?;
-        }
+        check::unchanged(undisturbed.as_ref(), &found)?;
         check::adopt(&node, &mut self.truth, &found);
         self.summary.batches += check::contents(&node, &self.truth, hit)?;
         Ok((node, found))
+    }
+
+    /// Starts, with a fault at one of so many operations; leaves the disk as it is after that. Whether power has gone.
+    fn disturbed(
+        &mut self,
+        length: u64,
+        undisturbed: Option<&Recovered>,
+        hit: &Hit,
+    ) -> Result<bool, String> {
+        let disk = self.world.disk.clone();
+        let at = disk.operations() + self.chance.number(1..length + 1);
+        let fails = self.fate == Fate::FailedStart && self.chance.percent(60);
+        if fails {
+            disk.fail_at(at, self.chance.of(&[Failure::Device, Failure::NoRoom]));
+        } else {
+            disk.cut_power_at(at);
+        }
+        match self.world.open() {
+            Ok((node, found)) if !disk.is_cut() => {
+                check::recovered(&self.truth, &found, hit)?;
+                check::unchanged(undisturbed, &found)?;
+                drop(node);
+                self.is_durable = true;
+            }
+            Ok(_) | Err(OpenError::Failed(_)) if disk.is_cut() || fails => {}
+            Ok(_) => return Err("power went and nobody noticed".to_owned()),
+            Err(error) => return Err(format!("does not open after a power loss: {error}")),
+        }
+        let is_power = disk.is_cut() || (fails && self.chance.percent(40));
+        if is_power {
+            self.summary.power_losses += 1;
+            self.summary.during_recovery += 1;
+            self.world.disk = disk.after_power_cut();
+        } else {
+            self.world.disk = disk.after_crash();
+        }
+        Ok(is_power)
     }
 
     /// Recovers a copy twice, checks it offline, and gives the answer (`None` for a directory never formatted whole) and
@@ -259,11 +296,14 @@ impl Run {
         check::recovered(&self.truth, &first, hit)?;
         self.world.disk = self.world.disk.after_crash();
         self.offline(&first, hit)?;
+        // What it has let anybody see is there when power goes.
+        self.world.disk = self.world.disk.after_power_cut();
         let opened = self.world.open();
         let (node, second) =
             opened.map_err(|error| format!("does not open a second time: {error}"))?;
         drop(node);
-        check::same(&first, &second)?;
+        check::same(&first, &second)
+            .map_err(|what| format!("a power loss after recovery: {what}"))?;
         let is_damage = matches!(second.verdict, floe_log::Verdict::Damage { .. });
         if is_damage {
             return Err(format!("damage is said again: {:?}", second.verdict));
@@ -343,7 +383,10 @@ impl Run {
             Fate::PowerLoss | Fate::Flip => {
                 disk.cut_power_at(disk.operations() + self.chance.number(1..80));
             }
-            Fate::FailedFlush => {
+            Fate::FailedStart if self.chance.percent(50) => {
+                disk.cut_power_at(disk.operations() + self.chance.number(1..80));
+            }
+            Fate::FailedFlush | Fate::FailedStart => {
                 let failure = self.chance.of(&[Failure::Device, Failure::NoRoom]);
                 disk.fail_flush_at(disk.flushes() + self.chance.number(1..40), failure);
             }
@@ -355,7 +398,7 @@ impl Run {
     }
 
     fn expect_failure(&self, failure: &floe_log::Failure) -> Result<(), String> {
-        let is_expected = self.world.disk.is_cut() || self.fate == Fate::FailedFlush;
+        let is_expected = self.world.disk.is_cut() || self.fate.fails_flushes();
         if is_expected {
             return Ok(());
         }
@@ -365,17 +408,18 @@ impl Run {
     /// The process ends: by its own failure, by a power loss, or killed.
     fn fall(&mut self, node: Node) -> Result<(), String> {
         let disk = self.world.disk.clone();
-        let is_power = disk.is_cut() || self.fate != Fate::FailedFlush || self.chance.percent(50);
+        let is_power = disk.is_cut() || !self.fate.fails_flushes() || self.chance.percent(50);
         if !disk.is_cut() && node.failure().is_none() && self.chance.percent(20) {
             match node.log.close() {
                 Ok(()) => self.truth.note("closed".to_owned()),
                 // A planned fault may hit the close.
-                Err(_) if disk.is_cut() || self.fate == Fate::FailedFlush => {}
+                Err(_) if disk.is_cut() || self.fate.fails_flushes() => {}
                 Err(failure) => return Err(format!("does not close: {failure}")),
             }
         }
         drop(node);
         self.truth.note(format!("fell, power lost: {is_power}"));
+        self.is_durable = is_power;
         self.world.disk = if is_power {
             self.summary.power_losses += 1;
             disk.after_power_cut()

@@ -49,8 +49,9 @@ pub(crate) struct Generation {
     pub(crate) batches: Vec<Batch>,
     /// Acknowledged below this.
     pub(crate) durable: u64,
-    /// A truncation in flight.
-    pub(crate) cut: Option<u64>,
+    /// Truncations asked and not acknowledged, in order: any of them may have reached the disk. More than one when the log
+    /// failed at the first and was asked again.
+    pub(crate) cuts: Vec<u64>,
 }
 
 /// One batch as it lies in the log.
@@ -103,6 +104,11 @@ impl Generation {
         self.batches.last().map_or(self.start, |batch| batch.end)
     }
 
+    /// A truncation is asked; those before it may still be what reached the disk.
+    pub(crate) fn ask_cut(&mut self, end: u64) {
+        self.cuts.push(end);
+    }
+
     /// Drops what lies at or above `end`.
     pub(crate) fn cut_to(&mut self, end: u64) {
         self.batches.retain(|batch| batch.end <= end);
@@ -118,7 +124,7 @@ impl Generation {
                 self.end()
             ));
         }
-        if self.cut == Some(end) {
+        if self.cuts.contains(&end) {
             return Ok(());
         }
         if end < self.durable {
@@ -276,7 +282,7 @@ impl Truth {
         let cut =
             cut.ok_or_else(|| format!("{partition} truncates {epoch}, which is not there"))?;
         cut.cut_to(end);
-        cut.cut = None;
+        cut.cuts.clear();
         Ok(())
     }
 
@@ -306,5 +312,35 @@ impl Truth {
         known.is_usable = false;
         known.is_forgetting = false;
         known.log_start = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_truncation_that_was_asked_and_not_acknowledged_may_be_what_is_found() {
+        let batches = (0..4).map(|at| Batch {
+            base: at * 10,
+            end: at * 10 + 10,
+            bytes: Bytes::new(),
+        });
+        let mut generation = Generation {
+            epoch: LeaderEpoch(1),
+            start: 0,
+            descriptor: Bytes::new(),
+            is_kept: true,
+            batches: batches.collect(),
+            durable: 40,
+            cuts: Vec::new(),
+        };
+        // The log failed at the first, which reached the disk, and was asked again.
+        generation.ask_cut(30);
+        generation.ask_cut(10);
+        let allowed: Vec<_> = (0..=4)
+            .map(|at| generation.may_end_at(at * 10).is_ok())
+            .collect();
+        assert_eq!(allowed, [false, true, false, true, true]);
     }
 }

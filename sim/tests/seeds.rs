@@ -31,6 +31,27 @@ fn a_flip_costs_its_own_range_and_is_said() {
 }
 
 #[test]
+fn a_start_that_fails_is_begun_again_and_loses_nothing_acknowledged() {
+    hold(Fate::FailedStart, 5_000..5_060);
+}
+
+/// Each breaks when what it once found is taken out again: a slot renamed and not flushed (rule ReliedIsDurable), a group
+/// that can be read and is not durable (the same), a dead run taken for a later one (NoRewriteInPlace).
+#[test]
+fn seeds_that_broke_once_hold() {
+    for (fate, seeds) in [
+        (Fate::FailedFlush, &[46, 132, 2_497, 9_267, 9_367][..]),
+        (Fate::FailedFlush, &[28, 54, 60, 78]),
+        (Fate::FailedStart, &[7, 89, 219]),
+        (Fate::PowerLoss, &[8_904]),
+    ] {
+        for seed in seeds {
+            hold(fate, *seed..seed + 1);
+        }
+    }
+}
+
+#[test]
 fn a_write_torn_at_any_byte_loses_nothing_acknowledged() {
     for ahead in 1..6 {
         for bytes in (0..12_288).step_by(241) {
