@@ -9,7 +9,7 @@ use floe_model::TopicPartition;
 
 use crate::log_starts;
 use crate::node::Node;
-use crate::truth::{Partition, Truth};
+use crate::truth::{Generation, Partition, Truth};
 
 /// What a flipped byte may have cost; nothing, when nothing was flipped.
 #[derive(Clone, Debug, Default)]
@@ -153,7 +153,9 @@ fn partition(
         }
     }
     for place in &found.generations {
-        if !known.generations.iter().any(|g| g.epoch == place.epoch) {
+        let is_known = known.generations.iter().any(|g| g.epoch == place.epoch);
+        let is_below = place.end.0 <= known.log_start && known.deleted.contains(&place.epoch);
+        if !is_known && !is_below {
             return Err(format!(
                 "generation {} was never opened, or forgotten",
                 place.epoch
@@ -177,9 +179,10 @@ pub(crate) fn adopt(node: &Node, truth: &mut Truth, found: &Recovered) {
         known.fence_kept = part.fence;
         known.fence_asked = part.fence;
         known.is_forgetting = false;
-        known
-            .generations
-            .retain(|g| part.generations.iter().any(|place| place.epoch == g.epoch));
+        let is_there = |g: &mut Generation| part.generations.iter().any(|p| p.epoch == g.epoch);
+        let gone = known.generations.extract_if(.., |g| !is_there(g));
+        let below = gone.filter(|g| g.end() <= known.log_start);
+        known.deleted.extend(below.map(|g| g.epoch));
         for place in &part.generations {
             if let Some(generation) = known.generation(place.epoch) {
                 generation.cut_to(place.end.0);

@@ -2,7 +2,7 @@
 //!
 //! Every change in flight leaves room for both outcomes; everything acknowledged leaves room for one.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::log_starts;
@@ -34,6 +34,8 @@ pub(crate) struct Partition {
     pub(crate) fence_kept: LeaderEpoch,
     pub(crate) fence_asked: LeaderEpoch,
     pub(crate) generations: Vec<Generation>,
+    /// Once there, wholly below the log start, and gone: an older checkpoint may still know them.
+    pub(crate) deleted: BTreeSet<LeaderEpoch>,
     pub(crate) is_forgetting: bool,
     /// In the catalog: below this nothing need be there any more.
     pub(crate) log_start: u64,
@@ -309,6 +311,7 @@ impl Truth {
     pub(crate) fn forgotten(&mut self, partition: TopicPartition) {
         let known = self.known(partition);
         known.generations.clear();
+        known.deleted.clear();
         known.is_usable = false;
         known.is_forgetting = false;
         known.log_start = 0;

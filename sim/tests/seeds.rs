@@ -35,15 +35,17 @@ fn a_start_that_fails_is_begun_again_and_loses_nothing_acknowledged() {
     hold(Fate::FailedStart, 5_000..5_060);
 }
 
-/// Each breaks when what it once found is taken out again: a slot renamed and not flushed (rule ReliedIsDurable), a group
-/// that can be read and is not durable (the same), a dead run taken for a later one (NoRewriteInPlace).
+/// Each breaks when what it once found is taken out again: a slot renamed and not flushed, a group or a copy of the
+/// identity that can be read and is not durable (rule ReliedIsDurable); a dead run taken for a later one
+/// (NoRewriteInPlace); a check that did not know a deleted generation in an older slot.
 #[test]
 fn seeds_that_broke_once_hold() {
     for (fate, seeds) in [
         (Fate::FailedFlush, &[46, 132, 2_497, 9_267, 9_367][..]),
         (Fate::FailedFlush, &[28, 54, 60, 78]),
-        (Fate::FailedStart, &[7, 89, 219]),
+        (Fate::FailedStart, &[7, 89, 219, 15_496]),
         (Fate::PowerLoss, &[8_904]),
+        (Fate::Flip, &[12_069]),
     ] {
         for seed in seeds {
             hold(fate, *seed..seed + 1);
