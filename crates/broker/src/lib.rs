@@ -14,6 +14,7 @@ mod node;
 mod offline;
 mod offsets;
 mod partition;
+pub mod peers;
 mod produce;
 mod producer_ids;
 mod replica;
