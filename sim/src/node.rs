@@ -121,6 +121,7 @@ pub(crate) enum Part {
     Checkpoint,
     Reader,
     Fill,
+    Removal,
 }
 
 impl World {
@@ -158,6 +159,7 @@ impl Node {
             Part::Checkpoint => self.log.step_checkpoint(),
             Part::Reader => self.log.step_reads(),
             Part::Fill => self.log.step_fill(),
+            Part::Removal => self.log.step_removals(),
         };
         step == floe_log::Step::Worked
     }
@@ -165,10 +167,16 @@ impl Node {
     /// Steps until nothing is left to do, or nothing moves.
     pub(crate) fn settle_down(&mut self, truth: &mut Truth) -> Result<(), String> {
         for _ in 0..10_000 {
-            let parts = [Part::Journal, Part::Segment, Part::Checkpoint, Part::Reader];
+            let parts = [
+                Part::Journal,
+                Part::Segment,
+                Part::Checkpoint,
+                Part::Reader,
+                Part::Removal,
+            ];
             let worked = parts.map(|part| self.step(part));
             self.hear(truth)?;
-            if worked == [false; 4] {
+            if worked == [false; 5] {
                 return Ok(());
             }
         }

@@ -80,6 +80,7 @@ pub(crate) fn one(
             (1, Part::Checkpoint),
             (1, Part::Reader),
             (1, Part::Fill),
+            (1, Part::Removal),
         ]);
         if node.step(part) {
             truth.note(format!(

@@ -15,6 +15,7 @@ use crate::format::identity::Identity;
 use crate::journal::{Command, Journal};
 use crate::partition::PartitionLog;
 use crate::read::cold::ColdJob;
+use crate::removal::Removal;
 use crate::ring::Ring;
 use crate::slots::Slots;
 use crate::streams::Streams;
@@ -39,6 +40,7 @@ pub(crate) struct Engine {
     pub(crate) journal: Mutex<Journal>,
     pub(crate) streams: Mutex<Streams>,
     pub(crate) jobs: Queue<Job>,
+    pub(crate) removals: Queue<Removal>,
     pub(crate) cold: Queue<ColdJob>,
     pub(crate) chunks: Mutex<crate::read::chunks::Chunks>,
     pub(crate) metrics: crate::metrics::Metrics,
@@ -72,10 +74,6 @@ pub(crate) type Evictable = (Arc<PartitionLog>, LeaderEpoch, u64);
 pub(crate) enum Job {
     /// Write what is closed or wanted of a partition.
     Write(Arc<PartitionLog>),
-    /// Remove the files of a forgotten partition.
-    Remove(Arc<PartitionLog>),
-    /// Remove whole files below an offset.
-    DeleteBelow(Arc<PartitionLog>),
     /// Store a producer snapshot.
     Producers(Arc<PartitionLog>),
 }
@@ -136,6 +134,11 @@ impl<T> Queue<T> {
     pub(crate) fn push(&self, item: T) {
         self.items.lock().push_back(item);
         self.arrived.notify_one();
+    }
+
+    /// Puts an item before the others, for the thread that has just taken one.
+    pub(crate) fn push_front(&self, item: T) {
+        self.items.lock().push_front(item);
     }
 
     pub(crate) fn pop(&self) -> Option<T> {

@@ -21,6 +21,7 @@ use crate::format::index::Entry;
 use crate::format::segment::FileHeader;
 use crate::partition::FilePlace;
 use crate::read::index;
+use crate::removal::{self, Gone, Removal};
 
 /// Most segment files held open.
 const HANDLES_MAX: usize = 512;
@@ -385,13 +386,10 @@ fn remove_left_over(engine: &Engine, wanted: &Wanted<'_>, directory: &Path) -> R
         if epoch != wanted.epoch || !(is_above || base >= wanted.base) {
             continue;
         }
-        wanted.table.lock().files.remove(&(epoch, base));
-        let path = directory.join(&name);
-        for path in [path.with_extension("idx"), path] {
-            if engine.disk.exists(&path) {
-                let removed = engine.disk.remove_file(&path);
-                removed.map_err(Engine::failed("remove", &path))?;
-            }
+        let known = wanted.table.lock().files.remove(&(epoch, base));
+        let gone = removal::remove_file(engine, known.as_ref(), &directory.join(&name))?;
+        if let Gone::Large(file) = gone {
+            engine.removals.push(Removal::Room(file));
         }
     }
     Ok(())

@@ -13,11 +13,12 @@ use std::sync::atomic::Ordering;
 use floe_model::{LeaderEpoch, Offset};
 use floe_world::Buffer;
 
-use crate::engine::{Engine, Job};
+use crate::engine::Engine;
 use crate::format::batch;
 use crate::format::record::{RECORD_HEADER, Record};
 use crate::format::sector::{GroupWriter, SECTOR, sectors_for};
 use crate::partition::{Control, GenerationState, Large, Part, PartitionLog, State};
+use crate::removal::Removal;
 use crate::{Durable, Failure};
 pub(crate) use command::Command;
 
@@ -398,7 +399,8 @@ impl Control {
                 state.delete_below = 0;
                 drop(state);
                 drop(generations);
-                engine.jobs.push(Job::Remove(Arc::clone(partition)));
+                let gone = Removal::Forgotten(Arc::clone(partition));
+                engine.removals.push(gone);
                 promise.resolve(Ok(()));
             }
         }

@@ -24,6 +24,7 @@ mod partition;
 mod read;
 mod receipt;
 mod recovery;
+mod removal;
 mod retention;
 mod ring;
 mod run;

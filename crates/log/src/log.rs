@@ -7,22 +7,23 @@ use bytes::Bytes;
 use floe_model::{Incarnation, LeaderEpoch, Offset, Timestamp, TopicPartition};
 
 use crate::append;
-use crate::engine::{Engine, Job};
+use crate::engine::Engine;
 use crate::format::record::RECORD_HEADER;
 use crate::format::sector::PAYLOAD;
 use crate::journal::{Command, Step};
 use crate::partition::{Control, PartitionLog, State};
 use crate::receipt::promise;
+use crate::removal::Removal;
 use crate::{
     AppendError, CatalogEntry, Events, Failure, Metrics, OpenError, Outcome, ReadError, Receipt,
     Recovered, SegmentInfo, Setup, Snapshot, TimeLookup, Vote,
 };
-use crate::{checkpoint, fill, read, recovery, retention, segment, threads};
+use crate::{checkpoint, fill, read, recovery, removal, retention, segment, threads};
 
 /// The log of one node on one disk. Cheap to clone.
 #[derive(Clone)]
 pub struct Log {
-    engine: Arc<Engine>,
+    pub(crate) engine: Arc<Engine>,
 }
 
 impl Log {
@@ -290,10 +291,14 @@ impl Log {
         let mut state = partition.state.lock();
         if state.is_bound && offset.0 > state.delete_below {
             state.delete_below = offset.0;
-            self.engine
-                .jobs
-                .push(Job::DeleteBelow(Arc::clone(partition)));
+            let below = Removal::Below(Arc::clone(partition));
+            self.engine.removals.push(below);
         }
+    }
+
+    /// Most bytes that one read from disk gives.
+    pub fn cold_read_bytes_max(&self) -> usize {
+        self.engine.config.run_bytes_max
     }
 
     /// The segment files, oldest first, and what is in no file yet as if it were one. Blocks: reads the directory when
@@ -340,7 +345,10 @@ impl Log {
         if let Some(failure) = self.engine.failure() {
             return Err(failure.clone());
         }
-        while self.step_journal() == Step::Worked || self.step_segments() == Step::Worked {}
+        while self.step_journal() == Step::Worked
+            || self.step_segments() == Step::Worked
+            || self.step_removals() == Step::Worked
+        {}
         let written = checkpoint::step(&self.engine, false);
         written.map_err(|failure| self.engine.poison(failure))?;
         read::index::store_all(&self.engine);
@@ -357,6 +365,11 @@ impl Log {
     /// One job of a segment thread, on the caller's thread.
     pub fn step_segments(&self) -> Step {
         segment::step(&self.engine)
+    }
+
+    /// One removed file, or a piece of its room, on the caller's thread.
+    pub fn step_removals(&self) -> Step {
+        removal::step(&self.engine)
     }
 
     /// One read from disk, on the caller's thread.

@@ -1,4 +1,4 @@
-//! What goes and what is kept beside the log: whole segment files, forgotten partitions, producer snapshots.
+//! What is kept beside the log: the list of segment files that retention decides by, and producer snapshots.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub(crate) fn load_table(engine: &Engine, partition: &PartitionLog) -> Result<()
 }
 
 /// A file and where the next one, or its generation, begins.
-fn files(
+pub(crate) fn files(
     engine: &Engine,
     partition: &PartitionLog,
 ) -> Result<Vec<(Arc<SegmentFile>, u64)>, Failure> {
@@ -116,96 +116,6 @@ pub(crate) fn segments(
     }
     segments.sort_by_key(|one| (one.epoch, one.base));
     Ok(segments)
-}
-
-/// Removes the files that end at or below what was asked for. A file that is written to stays.
-pub(crate) fn delete_below(engine: &Engine, partition: &PartitionLog) -> Result<(), Failure> {
-    let offset = partition.state.lock().delete_below;
-    for (file, end) in files(engine, partition)? {
-        // What a sealed generation still has in memory goes to its newest file.
-        let (newest, is_written) = {
-            let mut state = partition.state.lock();
-            let generation = state.generation(file.epoch);
-            generation.map_or((None, true), |generation| {
-                (generation.file, generation.written >= generation.end)
-            })
-        };
-        let is_sealed = partition
-            .generations()
-            .last()
-            .is_some_and(|open| open.epoch > file.epoch);
-        let is_newest = newest.is_some_and(|newest| newest.base == file.base);
-        // The oldest first, without leaving any out: what is left has no holes.
-        if end > offset || (is_newest && !(is_sealed && is_written)) {
-            break;
-        }
-        let mut files = partition.files.lock();
-        if files
-            .open
-            .as_ref()
-            .is_some_and(|open| Arc::ptr_eq(&open.file, &file))
-        {
-            files.open = None;
-        }
-        files.dirty.retain(|dirty| !Arc::ptr_eq(dirty, &file));
-        drop(files);
-        partition
-            .table
-            .lock()
-            .files
-            .remove(&(file.epoch, file.base));
-        file.release();
-        for path in [file.path.clone(), file.index_path()] {
-            if engine.disk.exists(&path) {
-                let removed = engine.disk.remove_file(&path);
-                removed.map_err(Engine::failed("remove", &path))?;
-            }
-        }
-        // Order: the oldest is gone for good before the next one goes, so that a power cut leaves no hole.
-        let directory = engine.partition_dir(partition.partition);
-        let synced = engine.disk.sync_dir(&directory);
-        synced.map_err(Engine::failed("flush", &directory))?;
-    }
-    prune(partition, offset);
-    Ok(())
-}
-
-/// Sealed generations that lie below are known to nobody any more. Nothing in the journal names them after the record
-/// that opened their successor, so a later checkpoint may leave them out.
-fn prune(partition: &PartitionLog, offset: u64) {
-    let table = partition.table.lock();
-    let mut state = partition.state.lock();
-    let last = state.generations.last().map(|last| last.epoch);
-    state.generations.retain(|generation| {
-        let mut files = table.files.keys();
-        let has_file = files.any(|(epoch, _)| *epoch == generation.epoch);
-        Some(generation.epoch) == last || generation.end > offset || has_file
-    });
-}
-
-/// Removes everything of a forgotten partition; its topic's directory too once it is empty.
-pub(crate) fn remove(engine: &Engine, partition: &PartitionLog) -> Result<(), Failure> {
-    let mut files = partition.files.lock();
-    if !partition.state.lock().is_forgotten {
-        return Ok(());
-    }
-    *files = crate::files::Files::default();
-    *partition.table.lock() = crate::files::Table::default();
-    let directory = engine.partition_dir(partition.partition);
-    if !engine.disk.exists(&directory) {
-        return Ok(());
-    }
-    let removed = engine.disk.remove_dir_all(&directory);
-    removed.map_err(Engine::failed("remove", &directory))?;
-    let Some(topic) = directory.parent() else {
-        return Ok(());
-    };
-    let is_empty = engine.disk.list(topic).is_ok_and(|names| names.is_empty());
-    if is_empty {
-        let removed = engine.disk.remove_dir_all(topic);
-        removed.map_err(Engine::failed("remove", topic))?;
-    }
-    Ok(())
 }
 
 pub(crate) fn keep_producers(

@@ -63,8 +63,6 @@ pub(crate) fn step(engine: &Engine) -> Step {
     }
     let done = match job {
         Job::Write(partition) => write(engine, &partition, Wish::default()),
-        Job::Remove(partition) => retention::remove(engine, &partition),
-        Job::DeleteBelow(partition) => retention::delete_below(engine, &partition),
         Job::Producers(partition) => retention::store_producers(engine, &partition),
     };
     if let Err(failure) = done {

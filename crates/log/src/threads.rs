@@ -8,7 +8,7 @@ use floe_world::tasks;
 
 use crate::engine::Engine;
 use crate::journal::Step;
-use crate::{Failure, checkpoint, fill, read, segment};
+use crate::{Failure, checkpoint, fill, read, removal, segment};
 
 /// How long an idle thread sleeps unless woken.
 const NAP: Duration = Duration::from_millis(500);
@@ -16,6 +16,10 @@ const NAP: Duration = Duration::from_millis(500);
 const BLOCKED_NAP: Duration = Duration::from_millis(5);
 /// How long a full disk is left alone.
 const FULL_NAP: Duration = Duration::from_millis(200);
+/// How much longer than a piece of a removed file took to give back the pause after it is.
+const REMOVAL_REST: u32 = 3;
+/// How long a removed file is left to a read that is under way.
+const READ_NAP: Duration = Duration::from_millis(5);
 /// Longest pause before a group when the ring is nearly full.
 const SLOW_DOWN_MS: u64 = 20;
 
@@ -26,6 +30,7 @@ pub(crate) fn start(engine: &Arc<Engine>) -> Result<(), Failure> {
         ("floe-journal".to_owned(), journal),
         ("floe-checkpoint".to_owned(), checkpoints),
         ("floe-fill".to_owned(), filling),
+        ("floe-remove".to_owned(), removals),
     ];
     for number in 0..engine.config.segment_threads.max(1) {
         bodies.push((format!("floe-segment-{number}"), segments));
@@ -49,6 +54,7 @@ pub(crate) fn stop(engine: &Engine) {
     drop(engine.inbox.mail.lock());
     engine.inbox.arrived.notify_all();
     engine.jobs.wake_all();
+    engine.removals.wake_all();
     engine.cold.wake_all();
     let threads = std::mem::take(&mut *engine.threads.lock());
     for thread in threads {
@@ -159,5 +165,25 @@ fn filling(engine: &Arc<Engine>) {
         }
         let took = engine.clock.monotonic().saturating_sub(before);
         std::thread::sleep(took.min(NAP));
+    }
+}
+
+/// A quarter of the time at most: others wait for the device as long as it is told what is free.
+fn removals(engine: &Arc<Engine>) {
+    loop {
+        let before = engine.clock.monotonic();
+        let step = removal::step(engine);
+        if engine.is_closing() {
+            // What is left goes on the thread that closes, without pauses.
+            return;
+        }
+        match step {
+            Step::Worked => {
+                let took = engine.clock.monotonic().saturating_sub(before);
+                std::thread::sleep((took * REMOVAL_REST).min(NAP));
+            }
+            Step::Blocked => std::thread::sleep(READ_NAP),
+            Step::Idle => engine.removals.wait(NAP, &engine.is_closing),
+        }
     }
 }

@@ -70,6 +70,9 @@ pub trait File: Send + Sync + 'static {
     fn sync_data(&self) -> io::Result<()>;
     /// Reserves room up to `len` and makes the file at least that long; new bytes read as zeros.
     fn allocate(&self, len: u64) -> io::Result<()>;
+    /// Gives the room behind `len` back to the file system; a shorter file stays as it is. For a file whose name is gone: what
+    /// a power cut leaves of it is not defined.
+    fn shrink(&self, len: u64) -> io::Result<()>;
     /// Length in bytes.
     fn len(&self) -> io::Result<u64>;
     /// Whether nothing is in it.

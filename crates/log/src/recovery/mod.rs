@@ -18,12 +18,13 @@ use floe_model::{Boot, Incarnation, NodeId};
 use floe_world::{Disk, OpenOptions};
 use parking_lot::{Mutex, RwLock};
 
-use crate::engine::{Engine, Inbox, Job, Queue, Signal};
+use crate::engine::{Engine, Inbox, Queue, Signal};
 use crate::format::checkpoint::{Body, PartitionEntry, SlotHeader};
 use crate::format::identity::Identity;
 use crate::format::record::Record;
 use crate::format::sector::{GROUP_SECTORS_MAX, GroupWriter, SECTOR, Seed};
 use crate::journal::Journal;
+use crate::removal::Removal;
 use crate::ring::Ring;
 use crate::slots::{Slot, Slots};
 use crate::streams::Streams;
@@ -244,6 +245,7 @@ fn engine(
         journal: Mutex::new(Journal::new(staging, replay.previous)),
         streams: Mutex::new(replay.streams.clone()),
         jobs: Queue::default(),
+        removals: Queue::default(),
         cold: Queue::default(),
         chunks: Mutex::default(),
         metrics: crate::metrics::Metrics::default(),
@@ -344,7 +346,7 @@ fn boot_group(engine: &Engine, replay: &Replay) -> Result<(), Failure> {
 fn remove_forgotten(engine: &Engine) {
     for partition in engine.all_partitions() {
         if partition.state.lock().is_forgotten {
-            engine.jobs.push(Job::Remove(partition));
+            engine.removals.push(Removal::Forgotten(partition));
         }
     }
 }

@@ -104,6 +104,7 @@ impl Node {
         while self.log.step_journal() == Step::Worked
             || self.log.step_segments() == Step::Worked
             || self.log.step_reads() == Step::Worked
+            || self.log.step_removals() == Step::Worked
         {}
     }
 

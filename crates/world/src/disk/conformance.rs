@@ -31,6 +31,7 @@ pub(super) fn run(disk: &dyn Disk, root: &Path) {
     directories_are_listed_in_order(disk, root);
     a_lock_is_held_by_one(disk, &root.join("lock"));
     an_open_file_outlives_its_name(disk, &root.join("gone"));
+    a_nameless_file_gives_room_back_in_pieces(disk, &root.join("going"));
     assert!(disk.free_bytes(root).unwrap() > 0);
 }
 
@@ -159,4 +160,20 @@ fn an_open_file_outlives_its_name(disk: &dyn Disk, path: &Path) {
     let mut buffer = [0; 5];
     assert_eq!(file.read_at(&mut buffer, 0).unwrap(), 5);
     assert_eq!(&buffer, b"still");
+}
+
+fn a_nameless_file_gives_room_back_in_pieces(disk: &dyn Disk, path: &Path) {
+    let file = disk.open(path, NEW).unwrap();
+    file.write_at(&[7; 10_000], 0).unwrap();
+    disk.remove_file(path).unwrap();
+    file.shrink(20_000).unwrap();
+    assert_eq!(file.len().unwrap(), 10_000, "never longer");
+    for len in [8192, 5000, 0] {
+        file.shrink(len).unwrap();
+        file.sync_data().unwrap();
+        assert_eq!(file.len().unwrap(), len);
+        let mut buffer = [0; 10_000];
+        assert_eq!(file.read_at(&mut buffer, 0).unwrap(), len as usize);
+        assert!(buffer[..len as usize].iter().all(|byte| *byte == 7));
+    }
 }

@@ -279,6 +279,14 @@ impl File for Handle {
         }
     }
 
+    fn shrink(&self, len: u64) -> io::Result<()> {
+        if self.len()? <= len {
+            return Ok(());
+        }
+        retry_on_intr(|| rustix::fs::ftruncate(&self.fd, len))
+            .map_err(|error| at(&self.path, "give room back of", error))
+    }
+
     fn len(&self) -> io::Result<u64> {
         let stat = retry_on_intr(|| rustix::fs::fstat(&self.fd))
             .map_err(|error| at(&self.path, "ask the length of", error))?;

@@ -455,6 +455,17 @@ impl File for Handle {
         state.end(fault)
     }
 
+    fn shrink(&self, len: u64) -> io::Result<()> {
+        self.check(&[], 0, true)?;
+        let mut state = self.disk.state.lock();
+        let fault = state.begin(false)?;
+        if let Some(Fault::Fails(failure)) = fault {
+            return Err(failure.into());
+        }
+        state.contents(self.file).shrink(len);
+        state.end(fault)
+    }
+
     fn len(&self) -> io::Result<u64> {
         let mut state = self.disk.state.lock();
         state.check_power()?;

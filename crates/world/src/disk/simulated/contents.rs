@@ -93,6 +93,16 @@ impl Contents {
         self.len = self.len.max(len);
     }
 
+    pub(super) fn shrink(&mut self, len: u64) {
+        if len < self.len {
+            self.len = len;
+            self.durable_len = self.durable_len.min(len);
+            self.cut_at_end();
+            let behind = sectors(0, len).end;
+            drop(self.dirty.split_off(&behind));
+        }
+    }
+
     pub(super) fn sync(&mut self) {
         for set in [&mut self.dirty, &mut self.cached] {
             for number in std::mem::take(set) {
