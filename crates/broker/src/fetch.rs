@@ -206,9 +206,9 @@ impl Round {
                 fetched.fill(slices);
             }
             Outcome::Cold(read) => {
-                // What it will bring is not known yet: its whole share is set aside.
+                // What it will bring is not known yet: the most that it can is set aside.
                 self.has_batch = true;
-                self.left -= limit;
+                self.left -= limit.min(node.log.cold_read_bytes_max());
                 self.cold.push((self.parts.len(), read));
             }
         }

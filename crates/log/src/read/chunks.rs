@@ -1,8 +1,8 @@
 //! What was read from disk lately and checked, kept for the next read: small reads of one run cost one transfer, and a
 //! reader that goes on finds the next stretch read ahead.
 //!
-//! Bounded in bytes; the oldest goes first. What a cut or retention took stays unreachable, because every read is bounded
-//! by its generation first.
+//! Bounded in bytes; what has been read to its end goes first, then the oldest. What a cut or retention took stays
+//! unreachable, because every read is bounded by its generation first.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -60,6 +60,11 @@ impl Chunk {
         }
     }
 
+    /// Whether the last read came to its end.
+    fn is_read(&self) -> bool {
+        self.cursor.2 >= self.end
+    }
+
     /// Whole batches, as asked for.
     pub(crate) fn slices(&mut self, wanted: Wanted) -> Slices {
         let (mut part, mut position, _) = self.cursor;
@@ -113,20 +118,28 @@ impl Chunks {
         epoch: LeaderEpoch,
         wanted: Wanted,
     ) -> Option<(Slices, bool)> {
-        let chunk = self.chunks.iter_mut().rev().find(|chunk| {
+        let at = self.chunks.iter().rposition(|chunk| {
             Arc::ptr_eq(&chunk.partition, partition)
                 && chunk.epoch == epoch
                 && (chunk.base..chunk.end).contains(&wanted.from)
         })?;
-        let slices = chunk.slices(wanted);
-        let is_at_end = slices.next.0 >= chunk.end;
+        let slices = self.chunks[at].slices(wanted);
+        let is_at_end = self.chunks[at].is_read();
+        if is_at_end && let Some(chunk) = self.chunks.remove(at) {
+            self.chunks.push_front(chunk);
+        }
         Some((slices, is_at_end))
     }
 
-    /// Keeps a chunk; the oldest ones go while more than `most` bytes are held.
+    /// Keeps a chunk. While more than `most` bytes are held, those go that a reader has come to the end of, then the oldest: what
+    /// was read ahead for one partition stays until the readers of the others have had their turn.
     pub(crate) fn keep(&mut self, chunk: Chunk, most: usize) {
         self.held += chunk.held;
-        self.chunks.push_back(chunk);
+        if chunk.is_read() {
+            self.chunks.push_front(chunk);
+        } else {
+            self.chunks.push_back(chunk);
+        }
         while self.held > most {
             let Some(oldest) = self.chunks.pop_front() else {
                 break;
@@ -206,6 +219,31 @@ mod tests {
             }
             assert_eq!(total, 30 * 161, "{max_bytes}");
         }
+    }
+
+    #[test]
+    fn what_was_read_ahead_outlives_what_others_have_read_to_the_end() {
+        let mut chunks = Chunks::default();
+        let (ahead, others) = (chunk(), [chunk(), chunk(), chunk()]);
+        let partition = Arc::clone(&ahead.partition);
+        chunks.keep(ahead, 2);
+        for mut other in others {
+            let read = other.slices(wanted(100, 160, 100_000));
+            assert_eq!(read.next, Offset(160));
+            chunks.keep(other, 2);
+        }
+        assert_eq!(chunks.chunks.len(), 2);
+        let epoch = LeaderEpoch(1);
+        let served = chunks.serve(&partition, epoch, wanted(100, 160, 100_000));
+        assert!(matches!(served, Some((_, true))));
+        // It has been read now, too, and goes before one that nobody has read.
+        let fresh = chunk();
+        let unread = Arc::clone(&fresh.partition);
+        chunks.keep(fresh, 2);
+        chunks.keep(chunk(), 2);
+        let read = chunks.serve(&partition, epoch, wanted(100, 160, 1));
+        assert!(read.is_none());
+        assert!(chunks.serve(&unread, epoch, wanted(100, 160, 1)).is_some());
     }
 
     #[test]
