@@ -48,7 +48,7 @@ fn log_starts(catalog: Catalog) -> BTreeMap<TopicPartition, Offset> {
 
 #[cfg(test)]
 mod tests {
-    use floe_cluster::{Command, NewPartition, format};
+    use floe_cluster::{Command, NewPartition, NewTopic, Node, format};
     use floe_log::{CatalogEntry, Snapshot};
     use floe_model::{Boot, Incarnation, NodeId};
     use floe_replication::{Leader, Member};
@@ -68,13 +68,26 @@ mod tests {
             incarnation: Incarnation(1),
         }];
         let partition = NewPartition { leader, members };
-        Command::CreateTopic {
+        Command::CreateTopic(NewTopic {
             name: TopicName::parse("t").unwrap(),
             id: TOPIC,
+            replication_factor: 1,
+            quorum: 1,
+            has_table: false,
             partitions: vec![partition.clone(), partition],
             overrides: BTreeMap::new(),
             internal: false,
-        }
+        })
+    }
+
+    fn register() -> Command {
+        Command::RegisterNode(Node {
+            id: NodeId(0),
+            incarnation: Incarnation(1),
+            boot: Boot(1),
+            endpoints: Vec::new(),
+            protocol: 0,
+        })
     }
 
     fn address(partition: u32) -> TopicPartition {
@@ -106,27 +119,27 @@ mod tests {
 
     #[test]
     fn log_starts_are_those_of_snapshot_and_entries() {
-        let before = fold(&stream(&[create()])).unwrap();
+        let before = fold(&stream(&[register(), create()])).unwrap();
         let snapshot = Snapshot {
-            index: 1,
+            index: 2,
             term: 1,
             data: format::encode_snapshot(&before),
         };
         let advance = Command::AdvanceLogStart(vec![(address(1), Offset(7))]);
-        let mut after = stream(&[create(), advance]);
+        let mut after = stream(&[register(), create(), advance]);
         let whole = read(std::slice::from_ref(&after)).log_starts;
         assert_eq!(
             whole,
             [(address(0), Offset(0)), (address(1), Offset(7))].into()
         );
         after.snapshot = Some(snapshot);
-        after.entries.remove(0);
+        after.entries.drain(..2);
         assert_eq!(read(&[after]).log_starts, whole);
     }
 
     #[test]
     fn nothing_is_kept_of_a_topic_that_is_being_deleted() {
-        let deleted = stream(&[create(), Command::DeleteTopic(TOPIC)]);
+        let deleted = stream(&[register(), create(), Command::DeleteTopic(TOPIC)]);
         let topics = read(&[deleted]);
         let start = topics.log_starts.get(&address(1));
         assert_eq!(start, Some(&Offset(u64::MAX)));

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use floe_cluster::{Catalog, ClusterId, Command};
 use floe_log::{Failure, Log, OpenError, Recovered, Setup, Stream, Verdict};
-use floe_model::{PartitionIndex, TopicId, TopicPartition};
+use floe_model::{Incarnation, PartitionIndex, TopicId, TopicPartition};
 use floe_replication::Member;
 use floe_world::tasks;
 use tokio::sync::{mpsc, watch};
@@ -80,7 +80,7 @@ pub(crate) async fn start(
         settings,
     });
     machine.attach(Arc::clone(&node), ClusterId(recovered.cluster));
-    register(&node, &mut machine).await?;
+    register(&node, &mut machine, voter).await?;
     reopen::every_generation(&node, &mut machine, &recovered, &mut heard).await?;
     replay::producers(&node).await?;
     tasks::spawn(controller::run(
@@ -150,13 +150,35 @@ fn take_up(
 }
 
 /// The node is here, under a new boot, at these addresses. The first entry of this life, so the vote is stored before it.
-async fn register(node: &Arc<Node>, machine: &mut Machine) -> Result<(), StartError> {
-    let command = Command::RegisterNode(floe_cluster::Node {
+async fn register(
+    node: &Arc<Node>,
+    machine: &mut Machine,
+    voter: Member,
+) -> Result<(), StartError> {
+    let me = floe_cluster::Node {
         id: node.settings.node,
+        incarnation: voter.incarnation,
         boot: node.boot,
         endpoints: node.settings.endpoints.clone(),
-    });
-    commit(node, machine, command).await.map(drop)
+        protocol: 0,
+    };
+    let known = machine.catalog().nodes.get(&me.id);
+    let replaced = known
+        .map(|known| known.incarnation)
+        .filter(|known| *known != voter.incarnation && *known != Incarnation(0));
+    let command = match replaced {
+        // This directory's own catalog names its earlier life: damage was found, and ended it.
+        Some(replaces) => Command::ReplaceNode { node: me, replaces },
+        None => Command::RegisterNode(me),
+    };
+    let applied = commit(node, machine, command).await?;
+    match applied.refused.first() {
+        Some(refusal) => Err(StartError::Damaged {
+            dir: node.settings.data_dir.clone(),
+            what: refusal.to_string(),
+        }),
+        None => Ok(()),
+    }
 }
 
 async fn commit(

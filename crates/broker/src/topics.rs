@@ -5,12 +5,15 @@ use std::sync::Arc;
 
 use floe_cluster::{Catalog, Command, InvalidSetting, NewPartition, Refusal, Topic, TopicSettings};
 use floe_model::{
-    Incarnation, LeaderEpoch, Offset, PartitionIndex, TopicId, TopicName, TopicPartition, limits,
+    Incarnation, LeaderEpoch, PartitionIndex, TopicId, TopicName, TopicPartition, limits,
 };
-use floe_replication::{Leader, Member};
+use floe_replication::{Leader, Member, quorum};
 
 use crate::node::Node;
 use crate::{CreateTopicError, DeleteTopicError, Unavailable};
+
+/// Copies of each partition: this node is the only one.
+const REPLICATION_FACTOR: u32 = 1;
 
 /// A topic to create.
 #[derive(Clone, Debug, Default)]
@@ -149,18 +152,16 @@ impl Node {
             node: self.settings.node,
             incarnation: Incarnation(0),
         });
-        let partitions = (0..plan.partitions).map(|index| floe_cluster::Partition {
-            index: PartitionIndex(index),
-            epoch: LeaderEpoch(0),
-            start: Offset::ZERO,
-            leader: me,
-            replicas: vec![me.member()],
-            log_start: Offset::ZERO,
-            sealed: Vec::new(),
+        let partitions = (0..plan.partitions).map(|index| {
+            let index = PartitionIndex(index);
+            floe_cluster::Partition::first(index, LeaderEpoch(0), me, vec![me.member()])
         });
         Topic {
             name: plan.name,
             id: TopicId::ZERO,
+            replication_factor: REPLICATION_FACTOR,
+            quorum: quorum(REPLICATION_FACTOR as usize) as u32,
+            has_table: plan.internal,
             partitions: partitions.collect(),
             overrides: plan.overrides,
             internal: plan.internal,
@@ -189,13 +190,16 @@ impl Node {
                 members: vec![member],
             });
         }
-        let command = Command::CreateTopic {
+        let command = Command::CreateTopic(floe_cluster::NewTopic {
             name: plan.name.clone(),
             id,
+            replication_factor: REPLICATION_FACTOR,
+            quorum: quorum(REPLICATION_FACTOR as usize) as u32,
+            has_table: plan.internal,
             partitions,
             overrides: plan.overrides,
             internal: plan.internal,
-        };
+        });
         let applied = self.propose(command).await?;
         if let Some(refusal) = applied.refused.into_iter().next() {
             // Dropped unawaited: nothing was ever in them.
@@ -253,8 +257,13 @@ fn refused(name: TopicName, refusal: Refusal) -> CreateTopicError {
     match refusal {
         Refusal::TopicExists(existing) => CreateTopicError::Exists(existing),
         Refusal::Collides(existing) => CreateTopicError::Collision { name, existing },
-        Refusal::UnknownTopic(_) | Refusal::NotOpen { .. } | Refusal::Unfit(_) => {
-            unreachable!("a creation names no existing topic")
+        Refusal::IdTaken(_) => unreachable!("ids are 128 random bits"),
+        Refusal::Unfit { .. }
+        | Refusal::UnknownTopic(_)
+        | Refusal::NotOpen { .. }
+        | Refusal::Node { .. }
+        | Refusal::Voter { .. } => {
+            unreachable!("a creation names this process, and no other topic")
         }
     }
 }

@@ -7,17 +7,26 @@ mod apply;
 mod catalog;
 mod command;
 mod consensus;
+mod duties;
+mod effect;
 pub mod format;
+pub mod placement;
+pub mod plan;
+mod refusal;
+mod rule;
 pub mod settings;
 #[cfg(test)]
 mod tests;
 
-pub use apply::{Applied, Effect, Refusal};
-pub use catalog::{Catalog, ClusterId, Endpoint, Node, Partition, Tombstone, Topic};
-pub use command::{Command, NewPartition, Transition};
+pub use apply::Applied;
+pub use catalog::{Catalog, ClusterId, Endpoint, Node, Partition, Times, Tombstone, Topic};
+pub use command::{Claim, Command, Forgetting, NewPartition, NewTopic, RenewedCopy, Transition};
 pub use consensus::{Consensus, Entry, OneVoter, Ready, Vote};
+pub use duties::{Holdings, duties};
+pub use effect::Effect;
 pub use floe_replication::{EpochEnd, Leader, Member, Sealed};
 pub use format::Undecodable;
+pub use refusal::{NotThatNode, NotThatVoter, Refusal, Unfit};
 pub use settings::{InvalidSetting, TopicSettings};
 
 /// Transitions of one `SealAndOpen` at most: a node with more partitions proposes several entries.

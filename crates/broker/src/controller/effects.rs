@@ -6,9 +6,8 @@ use std::sync::Arc;
 
 use floe_cluster::{Catalog, Effect};
 use floe_log::{Failure, Receipt};
-use floe_model::{LeaderEpoch, Offset, PartitionIndex, TopicId, TopicPartition};
+use floe_model::{Offset, PartitionIndex, TopicId, TopicPartition};
 use floe_replication::replica::{Event, Opened};
-use floe_replication::{Leader, Member, Sealed, quorum};
 
 use crate::node::{Node, Replicas};
 use crate::partition::{Ended, Partition, Producers};
@@ -23,18 +22,34 @@ pub(super) async fn carry_out<'a>(
     let mut work = Work::new(node, catalog);
     for effect in effects {
         match effect {
-            Effect::Opened {
-                partition,
-                epoch,
-                start,
-                leader,
-                members,
-            } => work.open(*partition, *epoch, *start, *leader, members),
+            Effect::Opened { partition, opened } => work.open(*partition, opened),
             Effect::Sealed {
                 partition,
                 epoch,
                 end,
-            } => work.seal(*partition, *epoch, *end),
+                lossy,
+            } => work.step(
+                *partition,
+                Event::Sealed {
+                    epoch: *epoch,
+                    end: *end,
+                    lossy: *lossy,
+                },
+            ),
+            Effect::Forgotten {
+                partition,
+                node: whose,
+                epoch,
+                index,
+            } => {
+                if *whose == node.settings.node {
+                    let (epoch, index) = (*epoch, *index);
+                    work.step(*partition, Event::Forgotten { epoch, index });
+                }
+            }
+            Effect::LeaseEnded { partition, epoch } => {
+                work.step(*partition, Event::LeaseEnded(*epoch));
+            }
             Effect::ProducerIdsReserved { .. } => {}
             Effect::Deleted { topic, partitions } => work.delete(*topic, *partitions),
             Effect::LogStartAdvanced { partition, to } => work.advance(*partition, *to),
@@ -67,15 +82,9 @@ impl<'a> Work<'a> {
         }
     }
 
-    fn open(
-        &mut self,
-        address: TopicPartition,
-        epoch: LeaderEpoch,
-        start: Offset,
-        leader: Leader,
-        members: &[Member],
-    ) {
+    fn open(&mut self, address: TopicPartition, opened: &Opened) {
         let node = self.node;
+        let (epoch, start) = (opened.epoch, opened.start);
         // Deleted by a later command of the same flush: nothing to open.
         let Some((topic, known)) = self
             .catalog
@@ -84,22 +93,16 @@ impl<'a> Work<'a> {
         else {
             return;
         };
-        if !members
-            .iter()
-            .any(|member| member.node == node.settings.node)
-        {
+        let mut nodes = opened.members.iter().map(|member| member.node);
+        if !nodes.any(|member| member == node.settings.node) {
             return;
         }
         let replica = self.replica(address);
         self.receipts.extend(replica.opened(Opened {
-            epoch,
-            start,
-            leader,
-            members: members.to_vec(),
-            quorum: quorum(members.len()),
             // Leases come with the tables of users.
             has_table: false,
             leases: Vec::new(),
+            ..opened.clone()
         }));
         // Known to be durable; a crash may have come before the files went.
         node.log.delete_below(&replica.log, known.log_start);
@@ -140,18 +143,10 @@ impl<'a> Work<'a> {
         replica
     }
 
-    fn seal(&mut self, address: TopicPartition, epoch: LeaderEpoch, end: Offset) {
-        let Some(replica) = self.node.replica(address) else {
-            return;
-        };
-        let sealed = self
-            .catalog
-            .partition(address)
-            .map(|known| &known.sealed[..]);
-        let is_lossy = |sealed: &Sealed| sealed.epoch == epoch && sealed.lossy;
-        let lossy = sealed.unwrap_or_default().iter().any(is_lossy);
-        self.receipts
-            .extend(replica.step(Event::Sealed { epoch, end, lossy }));
+    fn step(&mut self, address: TopicPartition, event: Event) {
+        if let Some(replica) = self.node.replica(address) {
+            self.receipts.extend(replica.step(event));
+        }
     }
 
     fn delete(&mut self, topic: TopicId, partitions: u32) {

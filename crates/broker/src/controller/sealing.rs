@@ -219,6 +219,8 @@ fn transition(wanted: &Wanted, opening: &Opening) -> Transition {
         end: opening.end,
         lossy: opening.lossy,
         holders: opening.holders.clone(),
+        times: None,
+        leases: opening.leases.clone(),
         leader: *leader,
         members,
     }

@@ -5,11 +5,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use floe_cluster::{Command, Effect, Partition, TRANSITIONS_PER_ENTRY_MAX, Transition};
+use floe_cluster::{
+    Command, Effect, Partition, RenewedCopy, TRANSITIONS_PER_ENTRY_MAX, Transition,
+};
 use floe_log::{Outcome, PartitionLog, Recovered};
 use floe_model::{LeaderEpoch, Offset, TopicPartition};
 use floe_replication::message::Checksum;
-use floe_replication::{Leader, Member, quorum, replica};
+use floe_replication::{Leader, Member, replica};
 use floe_wire::batch::batches;
 use tokio::sync::mpsc;
 
@@ -32,6 +34,7 @@ pub(super) async fn every_generation(
     finish_deletions(node, machine).await?;
     report_strangers(node, machine, recovered);
     let logs = bind_missing(node, machine).await?;
+    renew_copies(node, machine, &logs).await?;
     hold(node, machine, &logs).await?;
     let transitions = seal_all(node, machine, heard).await?;
     for chunk in transitions.chunks(TRANSITIONS_PER_ENTRY_MAX) {
@@ -138,6 +141,44 @@ async fn bind_missing(
     Ok(logs)
 }
 
+/// Tells the catalog of copies whose life is not the known one: damage has ended that.
+async fn renew_copies(
+    node: &Arc<Node>,
+    machine: &mut Machine,
+    logs: &HashMap<TopicPartition, Arc<PartitionLog>>,
+) -> Result<(), StartError> {
+    let catalog = machine.catalog();
+    let me = &catalog.nodes[&node.settings.node];
+    let (id, incarnation, boot) = (me.id, me.incarnation, me.boot);
+    let mut renewed = Vec::new();
+    for (address, log) in logs {
+        let partition = catalog.partition(*address);
+        let known = partition.and_then(|partition| catalog.copy(partition, id));
+        let is = log.incarnation();
+        if let Some(was) = known.filter(|known| known.incarnation != is) {
+            renewed.push(RenewedCopy {
+                partition: *address,
+                was: was.incarnation,
+                is,
+            });
+        }
+    }
+    renewed.sort_unstable_by_key(|copy| copy.partition);
+    for chunk in renewed.chunks(TRANSITIONS_PER_ENTRY_MAX) {
+        let command = Command::RenewCopies {
+            node: id,
+            incarnation,
+            boot,
+            copies: chunk.to_vec(),
+        };
+        let applied = commit(node, machine, command).await?;
+        if let Some(refused) = applied.refused.first() {
+            return Err(damaged(node, &refused.to_string()));
+        }
+    }
+    Ok(())
+}
+
 /// Takes up the copies that are held here, as the log has them.
 async fn hold(
     node: &Arc<Node>,
@@ -206,7 +247,8 @@ async fn seal_all(
         for partition in &topic.partitions {
             let address = topic.address(partition.index);
             if let Some(replica) = node.replica(address) {
-                let wanted = wanted(node, address, partition, replica.member())?;
+                let quorum = topic.quorum as usize;
+                let wanted = wanted(node, address, partition, quorum, replica.member())?;
                 sealing
                     .begin(wanted, now(), &mut out)
                     .map_err(|few| damaged(node, &format!("{address}: {few}")))?;
@@ -254,6 +296,7 @@ fn wanted(
     node: &Node,
     address: TopicPartition,
     partition: &Partition,
+    quorum: usize,
     me: Member,
 ) -> Result<Wanted, StartError> {
     let is_alone = partition
@@ -286,7 +329,7 @@ fn wanted(
             boot: node.boot,
         }],
         leader: Some(me),
-        quorum: quorum(partition.replicas.len()),
+        quorum,
         accept_loss: (!is_same_life).then_some(me),
     })
 }

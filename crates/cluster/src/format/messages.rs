@@ -1,14 +1,15 @@
 //! The messages, field by field. A number once used is never used for something else.
 
-use floe_model::TopicPartition;
-
 use super::Texts;
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Record {
     #[prost(uint32, tag = "1")]
     pub(super) version: u32,
-    #[prost(oneof = "record::Command", tags = "10, 11, 12, 13, 14, 15, 16")]
+    #[prost(
+        oneof = "record::Command",
+        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23"
+    )]
     pub(super) command: Option<record::Command>,
 }
 
@@ -29,6 +30,20 @@ pub(super) mod record {
         AdvanceLogStart(super::AdvanceLogStart),
         #[prost(message, tag = "16")]
         ReserveProducerIds(super::ReserveProducerIds),
+        #[prost(message, tag = "17")]
+        ReplaceNode(super::ReplaceNode),
+        #[prost(message, tag = "18")]
+        RenewCopies(super::RenewCopies),
+        #[prost(message, tag = "19")]
+        EndLeases(super::EndLeases),
+        #[prost(message, tag = "20")]
+        AddHolders(super::AddHolders),
+        #[prost(message, tag = "21")]
+        Forget(super::Forget),
+        #[prost(message, tag = "22")]
+        AddVoter(super::Member),
+        #[prost(message, tag = "23")]
+        RemoveVoter(super::Member),
     }
 }
 
@@ -60,6 +75,11 @@ pub(super) struct Snapshot {
     pub(super) last_epochs: std::collections::BTreeMap<String, u32>,
     #[prost(uint32, optional, tag = "8")]
     pub(super) epoch_floor: Option<u32>,
+    #[prost(message, repeated, tag = "9")]
+    pub(super) voters: Vec<Member>,
+    /// Oldest first.
+    #[prost(message, repeated, tag = "10")]
+    pub(super) past_lives: Vec<Member>,
 }
 
 #[derive(Clone, Copy, PartialEq, prost::Message)]
@@ -96,6 +116,106 @@ pub(super) struct Node {
     pub(super) boot: u32,
     #[prost(message, repeated, tag = "3")]
     pub(super) endpoints: Vec<Endpoint>,
+    #[prost(fixed64, tag = "4")]
+    pub(super) incarnation: u64,
+    #[prost(uint32, tag = "5")]
+    pub(super) protocol: u32,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct ReplaceNode {
+    #[prost(message, optional, tag = "1")]
+    pub(super) node: Option<Node>,
+    #[prost(fixed64, tag = "2")]
+    pub(super) replaces: u64,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct RenewCopies {
+    #[prost(uint32, tag = "1")]
+    pub(super) node: u32,
+    #[prost(fixed64, tag = "2")]
+    pub(super) incarnation: u64,
+    #[prost(uint32, tag = "3")]
+    pub(super) boot: u32,
+    #[prost(message, repeated, tag = "4")]
+    pub(super) copies: Vec<RenewedCopy>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct RenewedCopy {
+    #[prost(message, optional, tag = "1")]
+    pub(super) partition: Option<Address>,
+    #[prost(fixed64, tag = "2")]
+    pub(super) was: u64,
+    #[prost(fixed64, tag = "3")]
+    pub(super) is: u64,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct EndLeases {
+    #[prost(message, repeated, tag = "1")]
+    pub(super) leases: Vec<EndedLease>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct EndedLease {
+    #[prost(message, optional, tag = "1")]
+    pub(super) partition: Option<Address>,
+    #[prost(uint32, tag = "2")]
+    pub(super) epoch: u32,
+}
+
+/// The lease of one generation, and who led it.
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+pub(super) struct Lease {
+    #[prost(uint32, tag = "1")]
+    pub(super) epoch: u32,
+    #[prost(message, optional, tag = "2")]
+    pub(super) leader: Option<Member>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct AddHolders {
+    #[prost(message, repeated, tag = "1")]
+    pub(super) claims: Vec<Claim>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct Claim {
+    #[prost(message, optional, tag = "1")]
+    pub(super) member: Option<Member>,
+    #[prost(message, optional, tag = "2")]
+    pub(super) partition: Option<Address>,
+    #[prost(uint32, tag = "3")]
+    pub(super) epoch: u32,
+    #[prost(uint64, tag = "4")]
+    pub(super) as_of: u64,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct Forget {
+    #[prost(message, repeated, tag = "1")]
+    pub(super) list: Vec<Forgetting>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct Forgetting {
+    #[prost(uint32, tag = "1")]
+    pub(super) node: u32,
+    #[prost(message, optional, tag = "2")]
+    pub(super) partition: Option<Address>,
+    #[prost(uint32, tag = "3")]
+    pub(super) epoch: u32,
+}
+
+/// Absent in a seal whose holders did not say.
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+pub(super) struct Times {
+    #[prost(sint64, tag = "1")]
+    pub(super) min: i64,
+    #[prost(sint64, tag = "2")]
+    pub(super) max: i64,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -120,6 +240,15 @@ pub(super) struct CreateTopic {
     pub(super) overrides: Texts,
     #[prost(bool, tag = "5")]
     pub(super) internal: bool,
+    /// Absent in what a release without it wrote: 1.
+    #[prost(uint32, tag = "6")]
+    pub(super) replication_factor: u32,
+    /// Absent in what a release without it wrote: 1.
+    #[prost(uint32, tag = "7")]
+    pub(super) quorum: u32,
+    /// Absent in what a release without it wrote: as `internal`.
+    #[prost(bool, optional, tag = "8")]
+    pub(super) has_table: Option<bool>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -152,6 +281,10 @@ pub(super) struct Transition {
     pub(super) leader: Option<Leader>,
     #[prost(message, repeated, tag = "7")]
     pub(super) members: Vec<Member>,
+    #[prost(message, optional, tag = "8")]
+    pub(super) times: Option<Times>,
+    #[prost(message, repeated, tag = "9")]
+    pub(super) leases: Vec<Lease>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -200,6 +333,15 @@ pub(super) struct Topic {
     pub(super) overrides: Texts,
     #[prost(bool, tag = "5")]
     pub(super) internal: bool,
+    /// Absent in what a release without it wrote: 1.
+    #[prost(uint32, tag = "6")]
+    pub(super) replication_factor: u32,
+    /// Absent in what a release without it wrote: 1.
+    #[prost(uint32, tag = "7")]
+    pub(super) quorum: u32,
+    /// Absent in what a release without it wrote: as `internal`.
+    #[prost(bool, optional, tag = "8")]
+    pub(super) has_table: Option<bool>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -216,6 +358,10 @@ pub(super) struct Partition {
     pub(super) log_start: u64,
     #[prost(message, repeated, tag = "6")]
     pub(super) sealed: Vec<Sealed>,
+    #[prost(message, repeated, tag = "7")]
+    pub(super) leases: Vec<Lease>,
+    #[prost(message, repeated, tag = "8")]
+    pub(super) copies: Vec<Member>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -230,6 +376,19 @@ pub(super) struct Sealed {
     pub(super) lossy: bool,
     #[prost(message, repeated, tag = "5")]
     pub(super) holders: Vec<Member>,
+    #[prost(message, optional, tag = "6")]
+    pub(super) times: Option<Times>,
+    #[prost(message, repeated, tag = "7")]
+    pub(super) let_go: Vec<LetGo>,
+}
+
+/// A node was allowed to forget the generation, last by the entry of that index.
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+pub(super) struct LetGo {
+    #[prost(uint32, tag = "1")]
+    pub(super) node: u32,
+    #[prost(uint64, tag = "2")]
+    pub(super) index: u64,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -242,99 +401,4 @@ pub(super) struct Tombstone {
     pub(super) partitions: u32,
     #[prost(uint32, repeated, tag = "4")]
     pub(super) waiting: Vec<u32>,
-}
-
-impl From<floe_replication::Member> for Member {
-    fn from(member: floe_replication::Member) -> Self {
-        Self {
-            node: member.node.0,
-            incarnation: member.incarnation.0,
-        }
-    }
-}
-
-impl From<floe_replication::Leader> for Leader {
-    fn from(leader: floe_replication::Leader) -> Self {
-        Self {
-            node: leader.node.0,
-            incarnation: leader.incarnation.0,
-            boot: leader.boot.0,
-        }
-    }
-}
-
-impl From<&TopicPartition> for Address {
-    fn from(at: &TopicPartition) -> Self {
-        Self {
-            topic: at.topic.0.to_vec(),
-            partition: at.partition.0,
-        }
-    }
-}
-
-impl From<&crate::Node> for Node {
-    fn from(node: &crate::Node) -> Self {
-        Self {
-            id: node.id.0,
-            boot: node.boot.0,
-            endpoints: node
-                .endpoints
-                .iter()
-                .map(|endpoint| Endpoint {
-                    door: endpoint.door.clone(),
-                    host: endpoint.host.clone(),
-                    port: endpoint.port.into(),
-                })
-                .collect(),
-        }
-    }
-}
-
-impl From<&crate::Transition> for Transition {
-    fn from(transition: &crate::Transition) -> Self {
-        Self {
-            partition: Some((&transition.partition).into()),
-            epoch: transition.epoch.0,
-            end: transition.end.0,
-            lossy: transition.lossy,
-            holders: super::list(&transition.holders),
-            leader: Some(transition.leader.into()),
-            members: super::list(&transition.members),
-        }
-    }
-}
-
-impl From<&crate::Topic> for Topic {
-    fn from(topic: &crate::Topic) -> Self {
-        Self {
-            name: topic.name.to_string(),
-            id: topic.id.0.to_vec(),
-            partitions: topic.partitions.iter().map(Into::into).collect(),
-            overrides: topic.overrides.clone(),
-            internal: topic.internal,
-        }
-    }
-}
-
-impl From<&crate::Partition> for Partition {
-    fn from(partition: &crate::Partition) -> Self {
-        Self {
-            epoch: partition.epoch.0,
-            start: partition.start.0,
-            leader: Some(partition.leader.into()),
-            members: super::list(&partition.replicas),
-            log_start: partition.log_start.0,
-            sealed: partition
-                .sealed
-                .iter()
-                .map(|sealed| Sealed {
-                    epoch: sealed.epoch.0,
-                    start: sealed.start.0,
-                    end: sealed.end.0,
-                    lossy: sealed.lossy,
-                    holders: super::list(&sealed.holders),
-                })
-                .collect(),
-        }
-    }
 }
