@@ -296,7 +296,7 @@ pub(crate) fn range(
                     ));
                 }
             }
-            Err(ReadError::Lost { offsets: lost }) => {
+            Err(ReadError::Lost { offsets: lost } | ReadError::NotHeld { offsets: lost }) => {
                 if !lost.contains(&next) || !hit.covers(name, &lost) {
                     return Err(format!("{lost:?} is called lost at {next}"));
                 }

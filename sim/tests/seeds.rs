@@ -37,7 +37,8 @@ fn a_start_that_fails_is_begun_again_and_loses_nothing_acknowledged() {
 
 /// Each breaks when what it once found is taken out again: a slot renamed and not flushed, a group or a copy of the
 /// identity that can be read and is not durable (rule ReliedIsDurable); a dead run taken for a later one
-/// (NoRewriteInPlace); a check that did not know a deleted generation in an older slot.
+/// (NoRewriteInPlace); a check that did not know a deleted generation in an older slot; a file made anew for ever on a full
+/// disk, for a removal to remove.
 #[test]
 fn seeds_that_broke_once_hold() {
     for (fate, seeds) in [
@@ -46,6 +47,7 @@ fn seeds_that_broke_once_hold() {
         (Fate::FailedStart, &[7, 89, 219, 15_496]),
         (Fate::PowerLoss, &[8_904]),
         (Fate::Flip, &[12_069]),
+        (Fate::FullDisk, &[58]),
     ] {
         for seed in seeds {
             hold(fate, *seed..seed + 1);

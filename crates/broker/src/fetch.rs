@@ -265,7 +265,8 @@ pub(crate) fn failed(error: ReadError) -> FetchError {
             log_start: start,
             end,
         },
-        ReadError::Lost { offsets } => FetchError::Damaged {
+        // With one copy, what is not held here is nowhere.
+        ReadError::Lost { offsets } | ReadError::NotHeld { offsets } => FetchError::Damaged {
             from: Offset(offsets.start),
             to: Offset(offsets.end),
         },

@@ -70,7 +70,7 @@ pub struct RecoveredPartition {
     pub incarnation: Incarnation,
     /// No append below this epoch is accepted.
     pub fence: LeaderEpoch,
-    /// In order of epoch; the last one takes appends.
+    /// In order of epoch; the last one takes appends of its leader.
     pub generations: Vec<Generation>,
     /// What is known to be lost.
     pub lost: Vec<LostRange>,
@@ -87,6 +87,10 @@ pub struct Generation {
     pub end: Offset,
     /// The owner's bytes (leader, members), stored with the data.
     pub descriptor: Bytes,
+    /// Kafka's checksum of the last batch; none if it holds nothing, or where only a read can tell: [`Log::last_checksum`].
+    ///
+    /// [`Log::last_checksum`]: crate::Log::last_checksum
+    pub last: Option<u32>,
 }
 
 /// Offsets that were acknowledged here and cannot be read.

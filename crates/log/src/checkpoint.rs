@@ -12,7 +12,8 @@ use bytes::Bytes;
 use crate::engine::Engine;
 use crate::format::checkpoint::{GenerationEntry, PartitionEntry, SlotHeader, encode_stream};
 use crate::format::{BLOCK, crc};
-use crate::partition::{GenerationState, Part, PartitionLog};
+use crate::generation::{GenerationState, Part, Record, Version};
+use crate::partition::{PartitionLog, State};
 use crate::segment::{self, Wish};
 use crate::{Failure, Stream};
 
@@ -41,7 +42,7 @@ struct PartitionSnapshot {
 
 /// The runs of a generation that were in no segment.
 struct Tail {
-    cuts: u32,
+    version: Version,
     runs: Vec<(u64, Part)>,
 }
 
@@ -95,7 +96,8 @@ pub(crate) fn step(engine: &Engine, even_if_clean: bool) -> Result<bool, Failure
     }
     slots.publish(&engine.ring);
     engine.metrics.checkpoint(body.len());
-    // The journal may have waited for room.
+    // The journal and others may have waited for room.
+    engine.room.ring();
     drop(engine.inbox.mail.lock());
     engine.inbox.arrived.notify_all();
     Ok(true)
@@ -176,16 +178,13 @@ impl PartitionSnapshot {
             incarnation: state.incarnation.0,
             fence: state.fence,
             is_forgotten: state.is_forgotten,
-            generations: state.generations.iter().map(entry).collect(),
+            has_left_over: state.left_over > 0,
+            generations: opened(&state).map(entry).collect(),
             producers: producers.filter(|(_, bytes)| bytes.len() <= PRODUCERS_BYTES_MAX),
         };
-        let tails = state.generations.iter().map(Tail::take).collect();
-        let unwritten = state
-            .generations
-            .iter()
-            .map(GenerationState::unwritten_bytes)
-            .sum();
-        let needs_sync = state.generations.iter().any(|one| one.written > one.synced);
+        let tails = opened(&state).map(Tail::take).collect();
+        let unwritten = opened(&state).map(GenerationState::unwritten_bytes).sum();
+        let needs_sync = opened(&state).any(|one| one.written > one.synced);
         drop(state);
         Some(Self {
             partition,
@@ -200,14 +199,14 @@ impl PartitionSnapshot {
         let mut state = self.partition.state.lock();
         let mut tails = Vec::new();
         for (entry, tail) in self.entry.generations.iter_mut().zip(&self.tails) {
-            let now = state.generation(entry.epoch);
+            let now = state.same(entry.epoch, tail.version);
             if let Some(place) = now.as_ref().and_then(|now| now.file) {
                 (entry.file_base, entry.next_block) = (place.base, place.next_block);
             }
             entry.synced = match now {
                 Some(now) if now.synced < now.end.min(entry.end) => now.synced,
-                // Cut since: the cut is in the journal above X and will be replayed, so what it took needs no bytes.
-                Some(now) if now.cuts == tail.cuts => now.synced.min(entry.end),
+                // Cut or dropped since: that is in the journal above X and will be replayed, so what it took needs no bytes.
+                Some(now) if now.version == tail.version => now.synced.min(entry.end),
                 _ => entry.end,
             };
             let held = tail.runs.iter().filter(|(base, _)| *base >= entry.synced);
@@ -221,6 +220,12 @@ impl PartitionSnapshot {
     }
 }
 
+/// Those that the journal below X has opened.
+fn opened(state: &State) -> impl Iterator<Item = &GenerationState> {
+    let held = state.generations.iter();
+    held.filter(|generation| generation.record == Record::Durable)
+}
+
 fn entry(generation: &GenerationState) -> GenerationEntry {
     GenerationEntry {
         epoch: generation.epoch,
@@ -231,6 +236,7 @@ fn entry(generation: &GenerationState) -> GenerationEntry {
         next_block: 0,
         lost: generation.lost.clone(),
         descriptor: generation.descriptor.clone(),
+        last: generation.checksum_at(generation.durable),
         tail: Bytes::new(),
     }
 }
@@ -243,7 +249,7 @@ impl Tail {
             .filter(|run| run.base < durable)
             .map(|run| (run.base, (run.view.clone(), run.journaled_range())));
         Self {
-            cuts: generation.cuts,
+            version: generation.version,
             runs: runs.collect(),
         }
     }

@@ -51,6 +51,8 @@ pub(crate) struct Engine {
     pub(crate) fill_claim: AtomicU64,
     pub(crate) fill: Mutex<crate::fill::Fill>,
     pub(crate) evictable: Mutex<VecDeque<Evictable>>,
+    /// Rung when memory or the journal may have room.
+    pub(crate) room: crate::admission::Bell,
     /// Memory of the tail that runs hold; the rest of what is used is held by readers.
     pub(crate) held: crate::run::Held,
     pub(crate) handles: Mutex<crate::files::Handles>,
@@ -202,6 +204,7 @@ impl Engine {
             if let Some(events) = self.events.get() {
                 events.failed(failure.clone());
             }
+            self.room.ring();
         }
         failure
     }
@@ -256,6 +259,21 @@ impl Engine {
         }
     }
 
+    /// Lets the oldest run leave memory that can; `false` if none can.
+    pub(crate) fn evict_oldest(&self) -> bool {
+        let attempts = self.evictable.lock().len();
+        for _ in 0..attempts {
+            let Some(next) = self.evictable.lock().pop_front() else {
+                return false;
+            };
+            if Self::evict(&next) {
+                return true;
+            }
+            self.evictable.lock().push_back(next);
+        }
+        false
+    }
+
     /// Whether readers hold so much of the tail by reference that they are given copies from their own share instead: a
     /// client that does not take its answers must not keep others from appending.
     pub(crate) fn is_tail_pinned(&self) -> bool {
@@ -294,6 +312,15 @@ impl Engine {
             action,
             path,
             source: Arc::new(source),
+        }
+    }
+
+    /// Whether anything may still be asked.
+    pub(crate) fn is_usable(&self) -> Result<(), Failure> {
+        match self.failure() {
+            Some(failure) => Err(failure.clone()),
+            None if self.is_closing() => Err(Failure::closed()),
+            None => Ok(()),
         }
     }
 

@@ -101,11 +101,37 @@ pub enum AppendError {
         /// The open one.
         open: Option<LeaderEpoch>,
     },
+    /// That generation is not held here, or is being dropped.
+    #[error("no generation of epoch {epoch} is held here")]
+    NotHeld {
+        /// The one asked for.
+        epoch: LeaderEpoch,
+    },
+    /// It was cut where it is sealed: nothing follows any more.
+    #[error("the generation of epoch {epoch} is cut where it ends")]
+    Truncated {
+        /// Its epoch.
+        epoch: LeaderEpoch,
+    },
+    /// A batch from another copy does not follow what is held.
+    #[error("epoch {} goes on at {}, and the batch is of epoch {} at {}", expected.0, expected.1, found.0, found.1)]
+    OutOfPlace {
+        /// What would follow.
+        expected: (LeaderEpoch, Offset),
+        /// What came.
+        found: (LeaderEpoch, Offset),
+    },
+    /// Bytes from another copy are no whole batch.
+    #[error("what should be a batch at {at} is none")]
+    NotABatch {
+        /// Where it would lie.
+        at: Offset,
+    },
     /// There is no room at the moment; try again a little later.
     #[error("no room: {0}")]
     Full(Full),
-    /// The batch is above `batch_bytes_max`.
-    #[error("a batch of {bytes} bytes is above the limit of {limit}")]
+    /// The batch is above `batch_bytes_max`, or the batches above what was or can be admitted.
+    #[error("{bytes} bytes are above the limit of {limit}")]
     TooLarge {
         /// Its size.
         bytes: usize,
@@ -146,6 +172,12 @@ pub enum ReadError {
     #[error("offsets {} to {} are damaged on this disk", offsets.start, offsets.end)]
     Lost {
         /// Which; a reader may go on at the end.
+        offsets: Range<u64>,
+    },
+    /// The partition has these offsets, as far as is known here, and this node does not hold them.
+    #[error("offsets {} to {} are not held here", offsets.start, offsets.end)]
+    NotHeld {
+        /// Which; others may hold them.
         offsets: Range<u64>,
     },
     /// The disk failed.

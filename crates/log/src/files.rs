@@ -19,7 +19,7 @@ use crate::engine::Engine;
 use crate::format::BLOCK;
 use crate::format::index::Entry;
 use crate::format::segment::FileHeader;
-use crate::partition::FilePlace;
+use crate::generation::FilePlace;
 use crate::read::index;
 use crate::removal::{self, Gone, Removal};
 
@@ -212,6 +212,10 @@ impl Files {
         wanted: &Wanted<'_>,
     ) -> Result<&mut OpenFile, Failure> {
         let bytes = |blocks: u64| blocks * BLOCK as u64;
+        if wanted.place.is_none() {
+            // What there is of this epoch is of a generation that was dropped, and goes when the first file is made.
+            self.forget(wanted.epoch);
+        }
         let is_right = self
             .open
             .as_ref()
@@ -236,6 +240,12 @@ impl Files {
         let open = self.open.as_mut().expect("opened or created just now");
         open.reserve(engine, wanted)?;
         Ok(open)
+    }
+
+    /// Nothing is written or flushed any more of an epoch's files.
+    pub(crate) fn forget(&mut self, epoch: LeaderEpoch) {
+        drop(self.open.take_if(|open| open.file.epoch == epoch));
+        self.dirty.retain(|dirty| dirty.epoch != epoch);
     }
 
     /// The open file takes no more runs.
@@ -303,7 +313,12 @@ impl Files {
             is_dirty: true,
         };
         self.is_directory_dirty = true;
-        open.reserve(engine, wanted)?;
+        if let Err(failure) = open.reserve(engine, wanted) {
+            // Nothing names it, and it would be made anew at each attempt.
+            let removed = engine.disk.remove_file(&open.file.path);
+            removed.map_err(Engine::failed("remove", &open.file.path))?;
+            return Err(failure);
+        }
         let header = FileHeader {
             partition: wanted.partition,
             epoch: wanted.epoch,
@@ -375,14 +390,15 @@ impl OpenFile {
 }
 
 /// Files above the newest one that is named, or at and above the offset that is written next, hold only what was never
-/// acknowledged. Once a later file is named they would be taken for a part of the generation.
+/// acknowledged; where none is named, all are of a generation of this epoch that was dropped. Once a file is named they would
+/// be taken for a part of the generation.
 fn remove_left_over(engine: &Engine, wanted: &Wanted<'_>, directory: &Path) -> Result<(), Failure> {
     let names = engine.disk.list(directory);
     for name in names.map_err(Engine::failed("list", directory))? {
         let Some((epoch, base)) = parse_name(&name) else {
             continue;
         };
-        let is_above = wanted.place.is_some_and(|place| base > place.base);
+        let is_above = wanted.place.is_none_or(|place| base > place.base);
         if epoch != wanted.epoch || !(is_above || base >= wanted.base) {
             continue;
         }

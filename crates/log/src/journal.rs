@@ -2,7 +2,7 @@
 //!
 //! One step is one group. While it is written the next one gathers: load makes groups larger, not queues longer.
 //! Order: a partition's bytes, then its changes (fence, truncation, next generation), so that each stands behind
-//! everything accepted before it. Durable: nothing is answered before its group's flush (rule AckAfterFlush).
+//! everything accepted before it; the bytes of a generation behind the record that opens it. Durable: nothing is answered before its group's flush (rule AckAfterFlush).
 
 mod command;
 
@@ -13,12 +13,13 @@ use std::sync::atomic::Ordering;
 use floe_model::{LeaderEpoch, Offset};
 use floe_world::Buffer;
 
+use crate::control::Control;
 use crate::engine::Engine;
 use crate::format::batch;
 use crate::format::record::{RECORD_HEADER, Record};
 use crate::format::sector::{GroupWriter, SECTOR, sectors_for};
-use crate::partition::{Control, GenerationState, Large, Part, PartitionLog, State};
-use crate::removal::Removal;
+use crate::generation::Part;
+use crate::partition::{Large, PartitionLog, State};
 use crate::{Durable, Failure};
 pub(crate) use command::Command;
 
@@ -184,30 +185,26 @@ impl Journal {
         group.finish(lsn, engine.boot, lsn, self.previous, engine.ring.seed)
     }
 
+    /// Order: durable ends are reported before any change of the group takes effect and is answered, so that whoever has a
+    /// fence, a truncation or a drop answered has heard of everything that lies before it.
     fn complete(&mut self, engine: &Engine) {
-        let mut appended = false;
-        for flight in self.flights.drain(..) {
-            match flight {
-                Flight::Bytes(partition, epoch, end) => {
-                    let mut state = partition.state.lock();
-                    if let Some(generation) = state.generation(epoch) {
-                        generation.durable = generation.durable.max(end.min(generation.end));
-                    }
-                    partition.publish(&state);
-                    drop(state);
-                    let (partition, end) = (partition.partition, Offset(end));
-                    self.durable.push(Durable {
-                        partition,
-                        epoch,
-                        end,
-                    });
-                    appended = true;
-                }
-                Flight::Control(partition, control) => control.take_effect(&partition, engine),
-                Flight::Command(command) => command.take_effect(engine),
+        for flight in &self.flights {
+            let Flight::Bytes(partition, epoch, end) = flight else {
+                continue;
+            };
+            let mut state = partition.state.lock();
+            if let Some(generation) = state.generation(*epoch) {
+                generation.durable = generation.durable.max((*end).min(generation.end));
             }
+            partition.publish(&state);
+            drop(state);
+            self.durable.push(Durable {
+                partition: partition.partition,
+                epoch: *epoch,
+                end: Offset(*end),
+            });
         }
-        if appended {
+        if !self.durable.is_empty() {
             let now = engine.clock.monotonic().as_millis() as u64;
             engine.last_append.store(now, Ordering::Relaxed);
             if let Some(events) = engine.events.get() {
@@ -215,6 +212,15 @@ impl Journal {
             }
             self.durable.clear();
         }
+        for flight in self.flights.drain(..) {
+            match flight {
+                Flight::Bytes(..) => {}
+                Flight::Control(partition, control) => control.take_effect(&partition, engine),
+                Flight::Command(command) => command.take_effect(engine),
+            }
+        }
+        // What has been written before may leave memory now.
+        engine.room.ring();
     }
 
     /// After a failure nothing is answered: every promise ends with it.
@@ -317,92 +323,27 @@ impl Compose<'_, '_> {
     }
 
     fn controls(&mut self, partition: &Arc<PartitionLog>, state: &mut State) -> bool {
-        if !matches!(state.large, Large::Idle) {
-            return true;
-        }
-        while let Some(control) = state.controls.front() {
-            let record = control.record(state.fencing);
-            if !Room::takes(self.room.all, self.group, record.encoded_len()) {
-                return false;
+        while matches!(state.large, Large::Idle) {
+            let Some(control) = state.controls.front() else {
+                return true;
+            };
+            if let Some(record) = control.record() {
+                if !Room::takes(self.room.all, self.group, record.encoded_len()) {
+                    return false;
+                }
+                record.encode(partition.local, |part| self.group.put(part));
             }
-            record.encode(partition.local, |part| self.group.put(part));
-            if let Some(control) = state.controls.pop_front() {
-                self.flights
-                    .push(Flight::Control(Arc::clone(partition), control));
+            let Some(control) = state.controls.pop_front() else {
+                return true;
+            };
+            let opens = control.composed(state);
+            let flight = Flight::Control(Arc::clone(partition), control);
+            self.flights.push(flight);
+            // What has been appended to the new generation stands behind its record and before the next change.
+            if opens && !self.bytes(partition, state) {
+                return false;
             }
         }
         true
-    }
-}
-
-impl Control {
-    fn record(&self, fence: LeaderEpoch) -> Record<'_> {
-        match self {
-            Self::Generation {
-                epoch,
-                start,
-                descriptor,
-                ..
-            } => Record::Generation {
-                epoch: *epoch,
-                start: *start,
-                descriptor,
-            },
-            Self::Fence { epoch, .. } => Record::Fence(*epoch),
-            Self::Truncate { epoch, end, .. } => Record::Truncate {
-                epoch: *epoch,
-                end: *end,
-            },
-            Self::Forget { .. } => Record::Forget(fence),
-        }
-    }
-
-    fn take_effect(self, partition: &Arc<PartitionLog>, engine: &Engine) {
-        let mut state = partition.state.lock();
-        match self {
-            Self::Generation {
-                epoch,
-                start,
-                descriptor,
-                promise,
-            } => {
-                state.open_generation(GenerationState::new(epoch, start, descriptor));
-                partition.publish(&state);
-                drop(state);
-                promise.resolve(Ok(()));
-            }
-            Self::Fence { epoch, promise } => {
-                state.fence = state.fence.max(epoch);
-                let end = state.generations.last().map_or(0, |open| open.end);
-                drop(state);
-                promise.resolve(Ok(Offset(end)));
-            }
-            Self::Truncate {
-                epoch,
-                end,
-                promise,
-            } => {
-                if let Some(generation) = state.generation(epoch) {
-                    generation.cut(end);
-                }
-                partition.publish(&state);
-                drop(state);
-                promise.resolve(Ok(()));
-            }
-            Self::Forget { promise } => {
-                state.fence = state.fencing;
-                state.is_forgotten = true;
-                state.is_bound = false;
-                let generations = std::mem::take(&mut state.generations);
-                state.producers = None;
-                // A partition that comes back begins at offset 0 again.
-                state.delete_below = 0;
-                drop(state);
-                drop(generations);
-                let gone = Removal::Forgotten(Arc::clone(partition));
-                engine.removals.push(gone);
-                promise.resolve(Ok(()));
-            }
-        }
     }
 }

@@ -8,15 +8,18 @@
 //! Everything that decides is a step over a [`floe_world::Disk`] (`Log::step_*`); the threads of [`Log::start`]
 //! only loop over the steps, and the simulator calls them in one thread.
 
+mod admission;
 mod api;
 mod append;
 mod checkpoint;
 mod config;
+mod control;
 mod engine;
 mod error;
 mod files;
 mod fill;
 pub mod format;
+mod generation;
 mod journal;
 mod log;
 pub mod metrics;
@@ -34,10 +37,12 @@ mod streams;
 mod threads;
 pub mod verify;
 
+pub use admission::Admission;
 pub use api::{
     CatalogEntry, ColdRead, Durable, Events, Generation, LostRange, Outcome, Recovered,
     RecoveredPartition, SegmentInfo, Slices, Snapshot, Stream, TimeLookup, Verdict, Vote,
 };
+pub use append::Origin;
 pub use config::{Config, Setup};
 pub use error::{AppendError, Failure, Full, OpenError, ReadError};
 pub use journal::Step;

@@ -6,17 +6,19 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 use floe_model::{Incarnation, LeaderEpoch, Offset, Timestamp, TopicPartition};
 
+use crate::admission;
 use crate::append;
+use crate::control;
 use crate::engine::Engine;
 use crate::format::record::RECORD_HEADER;
 use crate::format::sector::PAYLOAD;
 use crate::journal::{Command, Step};
-use crate::partition::{Control, PartitionLog, State};
+use crate::partition::{PartitionLog, State};
 use crate::receipt::promise;
 use crate::removal::Removal;
 use crate::{
-    AppendError, CatalogEntry, Events, Failure, Metrics, OpenError, Outcome, ReadError, Receipt,
-    Recovered, SegmentInfo, Setup, Snapshot, TimeLookup, Vote,
+    Admission, AppendError, CatalogEntry, Events, Failure, Metrics, OpenError, Origin, Outcome,
+    ReadError, Receipt, Recovered, SegmentInfo, Setup, Snapshot, TimeLookup, Vote,
 };
 use crate::{checkpoint, fill, read, recovery, removal, retention, segment, threads};
 
@@ -92,8 +94,12 @@ impl Log {
         is_bound.then_some(held)
     }
 
-    /// Opens a generation above all before; appends go there once the receipt is kept. An epoch that is not above
-    /// all known ones is refused.
+    /// Opens a generation that is not held, starting at `start`; it takes appends at once, journaled behind its record. The newest
+    /// one takes those of its leader, and from then on older ones take copies only. One below the newest is opened for copies. One
+    /// that was dropped may be opened again once that is answered. `descriptor` is the owner's, kept with it.
+    ///
+    /// Whatever else is held stays as it is, an empty generation too: whether somebody may still copy into it the caller knows, and
+    /// [drops](Log::forget_generation) it once it is sealed empty.
     pub fn open_generation(
         &self,
         partition: &Arc<PartitionLog>,
@@ -101,89 +107,40 @@ impl Log {
         start: Offset,
         descriptor: Bytes,
     ) -> Receipt {
-        let (promise, receipt) = promise();
-        let mut state = partition.state.lock();
-        let opening = state.controls.iter().filter_map(Control::opens);
-        let newest = state.generations.last().map(|last| last.epoch);
-        let newest = newest.into_iter().chain(opening).max();
-        if descriptor.len() > usize::from(u16::MAX) || newest.is_some_and(|newest| epoch <= newest)
-        {
-            promise.resolve(Err(Failure::refused(
-                "open",
-                "generation",
-                "epoch or descriptor",
-            )));
-            return receipt;
-        }
-        // The one before takes no more.
-        state.fencing = state.fencing.max(epoch);
-        let start = start.0;
-        let control = Control::Generation {
-            epoch,
-            start,
-            descriptor,
-            promise,
-        };
-        self.control(partition, &mut state, control);
-        receipt
+        control::open(&self.engine, partition, epoch, start, descriptor)
     }
 
-    fn control(&self, partition: &Arc<PartitionLog>, state: &mut State, control: Control) {
-        if let Some(failure) = self.engine.failure() {
-            control.fail(failure);
-            return;
-        }
-        if self.engine.is_closing() {
-            control.fail(&Failure::closed());
-            return;
-        }
-        state.controls.push_back(control);
-        self.engine.queue(partition, &mut state.is_queued);
-    }
-
-    /// Refuses appends below `epoch` from now on, behind all accepted before (rule FenceCoversPending); answers with the
-    /// accepted end of that moment.
+    /// Refuses appends of leaders below `epoch` from now on, behind all accepted before (rule FenceCoversPending); answers with
+    /// the accepted end of the newest generation below it of this moment.
     pub fn fence(&self, partition: &Arc<PartitionLog>, epoch: LeaderEpoch) -> Receipt<Offset> {
-        let (promise, receipt) = promise();
-        let mut state = partition.state.lock();
-        state.fencing = state.fencing.max(epoch);
-        self.control(partition, &mut state, Control::Fence { epoch, promise });
-        receipt
+        control::fence(&self.engine, partition, epoch)
     }
 
-    /// Drops what a sealed generation has at or above `end`, which lies between two batches.
+    /// Drops what a sealed generation, the newest or not, has at or above `end`, which lies between two batches. If that was
+    /// anything, it takes nothing any more in this life.
     pub fn truncate(
         &self,
         partition: &Arc<PartitionLog>,
         epoch: LeaderEpoch,
         end: Offset,
     ) -> Receipt {
-        let (promise, receipt) = promise();
-        let mut state = partition.state.lock();
-        state.fencing = state.fencing.max(epoch.next());
-        let control = Control::Truncate {
-            epoch,
-            end: end.0,
-            promise,
-        };
-        self.control(partition, &mut state, control);
-        receipt
+        control::truncate(&self.engine, partition, epoch, end)
+    }
+
+    /// Drops one generation; the fence stays. It takes nothing from now on; no durable end of it is reported behind the receipt.
+    /// Its files are removed behind the receipt, also after a crash.
+    pub fn forget_generation(&self, partition: &Arc<PartitionLog>, epoch: LeaderEpoch) -> Receipt {
+        control::forget_generation(&self.engine, partition, epoch)
     }
 
     /// Drops a partition; its fence stays. Its files are removed behind the receipt, also after a crash.
     pub fn forget(&self, partition: TopicPartition) -> Receipt {
-        let (promise, receipt) = promise();
         let Some(held) = self.partition(partition) else {
+            let (promise, receipt) = promise();
             promise.resolve(Ok(()));
             return receipt;
         };
-        let mut state = held.state.lock();
-        if let Some(last) = state.generations.last() {
-            state.fencing = state.fencing.max(last.epoch.next());
-        }
-        self.control(&held, &mut state, Control::Forget { promise });
-        drop(state);
-        receipt
+        control::forget(&self.engine, &held)
     }
 
     /// Appends one validated batch at the end of the open generation: copies it once, stamps base offset and epoch in the
@@ -197,6 +154,32 @@ impl Log {
         append::append(&self.engine, partition, epoch, batch)
     }
 
+    /// Waits for room for `batches` batches of `bytes` in all, which [`Log::append_as_is`] then takes without fail: memory of the
+    /// tail, taken, and a journal that is not short. Dropping the future gives the place up. A full disk is an error at once, and
+    /// so is more than one run can hold; one batch always fits.
+    pub async fn admit(
+        &self,
+        partition: &Arc<PartitionLog>,
+        bytes: usize,
+        batches: usize,
+    ) -> Result<Admission, AppendError> {
+        admission::admit(&self.engine, partition, bytes, batches).await
+    }
+
+    /// Appends batches of another copy as they are, each element one or more whole ones, at the end of a generation that is
+    /// held: base offset and epoch in their bytes are those that follow there, or nothing of them is stored. Of whom they are
+    /// says `origin`. Copies them once, does no I/O. Gives the new end.
+    pub fn append_as_is(
+        &self,
+        partition: &Arc<PartitionLog>,
+        epoch: LeaderEpoch,
+        origin: Origin,
+        batches: &[Bytes],
+        admission: Admission,
+    ) -> Result<Offset, AppendError> {
+        append::append_as_is(&self.engine, partition, epoch, origin, batches, admission)
+    }
+
     /// Whether appends are refused, and earlier ones wait, until there is room on the disk.
     pub fn is_disk_full(&self) -> bool {
         self.engine.is_disk_full.load(Ordering::Relaxed)
@@ -208,7 +191,9 @@ impl Log {
     }
 
     /// Whole batches from the one that contains `from`, all below `up_to`, at most `max_bytes` but for the first if
-    /// `at_least_one`. Does not cross into another generation; go on at [`crate::Slices::next`].
+    /// `at_least_one`, as a consumer sees them: of the newest generation that starts at or below `from`, up to where the next one
+    /// starts. Does not cross into another generation; go on at [`crate::Slices::next`]. Offsets that this node does not hold
+    /// are [`ReadError::NotHeld`], never passed over.
     pub fn read(
         &self,
         partition: &Arc<PartitionLog>,
@@ -218,12 +203,44 @@ impl Log {
         at_least_one: bool,
     ) -> Result<Outcome, ReadError> {
         let wanted = read::Wanted {
+            epoch: None,
             from: from.0,
             up_to: up_to.0,
             max_bytes,
             at_least_one,
         };
         read::read(&self.engine, partition, wanted)
+    }
+
+    /// As [`Log::read`], of one generation as it lies here, for other copies of it: what is not durable yet too, and what it has
+    /// above the start of the next one.
+    pub fn read_generation(
+        &self,
+        partition: &Arc<PartitionLog>,
+        epoch: LeaderEpoch,
+        from: Offset,
+        up_to: Offset,
+        max_bytes: usize,
+        at_least_one: bool,
+    ) -> Result<Outcome, ReadError> {
+        let wanted = read::Wanted {
+            epoch: Some(epoch),
+            from: from.0,
+            up_to: up_to.0,
+            max_bytes,
+            at_least_one,
+        };
+        read::read(&self.engine, partition, wanted)
+    }
+
+    /// Kafka's checksum of the last batch of a generation, `None` if it holds none. Known as a rule; read where it is not: of what
+    /// an older release has written, and after a cut.
+    pub async fn last_checksum(
+        &self,
+        partition: &Arc<PartitionLog>,
+        epoch: LeaderEpoch,
+    ) -> Result<Option<u32>, ReadError> {
+        read::last_checksum(&self.engine, partition, epoch).await
     }
 
     /// The first record below `up_to` whose timestamp is `at` or later.

@@ -9,14 +9,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use floe_model::{Incarnation, LeaderEpoch, Offset, TopicPartition};
-use floe_world::memory::View;
 use parking_lot::Mutex;
 
+use crate::Generation;
+use crate::control::Control;
 use crate::files::{Files, Table};
 use crate::format::record::Pointer;
-use crate::receipt::Promise;
-use crate::run::Run;
-use crate::{Failure, Generation};
+use crate::generation::{GenerationState, Record, Version};
 
 /// One partition's part of the log.
 pub struct PartitionLog {
@@ -42,7 +41,14 @@ pub(crate) struct State {
     pub(crate) fencing: LeaderEpoch,
     pub(crate) is_bound: bool,
     pub(crate) is_forgotten: bool,
+    /// To be forgotten.
+    pub(crate) is_leaving: bool,
+    /// In order of epoch, and so of start.
     pub(crate) generations: Vec<GenerationState>,
+    /// How many generations were ever taken in.
+    pub(crate) openings: u32,
+    /// How often something was dropped whose files may still be there.
+    pub(crate) left_over: u32,
     /// In order; each waits until everything accepted before it is in the journal.
     pub(crate) controls: VecDeque<Control>,
     /// Whether the journal has been told to look here.
@@ -73,149 +79,6 @@ pub(crate) enum Large {
     Ready(Vec<Pointer>),
 }
 
-/// A change that takes effect when its record is flushed.
-#[derive(Debug)]
-pub(crate) enum Control {
-    Generation {
-        epoch: LeaderEpoch,
-        start: u64,
-        descriptor: Bytes,
-        promise: Promise,
-    },
-    Fence {
-        epoch: LeaderEpoch,
-        promise: Promise<Offset>,
-    },
-    Truncate {
-        epoch: LeaderEpoch,
-        end: u64,
-        promise: Promise,
-    },
-    Forget {
-        promise: Promise,
-    },
-}
-
-/// One generation. Below `runs` its offsets are in segments.
-#[derive(Debug)]
-pub(crate) struct GenerationState {
-    pub(crate) epoch: LeaderEpoch,
-    pub(crate) start: u64,
-    /// End of what is accepted.
-    pub(crate) end: u64,
-    /// End of what is on stable storage.
-    pub(crate) durable: u64,
-    /// End of what is written to segments ...
-    pub(crate) written: u64,
-    /// ... and flushed there.
-    pub(crate) synced: u64,
-    pub(crate) descriptor: Bytes,
-    pub(crate) runs: VecDeque<Run>,
-    pub(crate) file: Option<FilePlace>,
-    pub(crate) lost: Vec<(u64, u64)>,
-    /// How often it was truncated.
-    pub(crate) cuts: u32,
-}
-
-/// Where the next run of a generation goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FilePlace {
-    pub(crate) base: u64,
-    pub(crate) next_block: u32,
-}
-
-/// Bytes of a run by reference: a part of a group.
-pub(crate) type Part = (View, std::ops::Range<usize>);
-
-impl GenerationState {
-    pub(crate) fn new(epoch: LeaderEpoch, start: u64, descriptor: Bytes) -> Self {
-        Self {
-            epoch,
-            start,
-            end: start,
-            durable: start,
-            written: start,
-            synced: start,
-            descriptor,
-            runs: VecDeque::new(),
-            file: None,
-            lost: Vec::new(),
-            cuts: 0,
-        }
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.start == self.end
-    }
-
-    /// The run that appends go to, if it has room for so many bytes.
-    pub(crate) fn open_run(&mut self, bytes: usize) -> Option<&mut Run> {
-        self.runs.back_mut().filter(|run| run.has_room(bytes))
-    }
-
-    /// Closes the last run to further batches; drops it if it has none.
-    pub(crate) fn seal_run(&mut self) {
-        if let Some(run) = self.runs.back_mut() {
-            run.is_open = false;
-            if run.is_empty() {
-                self.runs.pop_back();
-            }
-        }
-    }
-
-    /// Bytes and batches that the journal has not yet.
-    pub(crate) fn pending(&self) -> (usize, usize) {
-        let newest_first = self.runs.iter().rev().map(Run::pending);
-        newest_first
-            .take_while(|(bytes, _)| *bytes > 0)
-            .fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
-    }
-
-    /// What [`Self::pending`] counted, oldest first, counted as journaled from now on.
-    pub(crate) fn take_pending(&mut self, into: &mut Vec<Part>) {
-        let first = self
-            .runs
-            .iter()
-            .rev()
-            .take_while(|run| run.pending().0 > 0)
-            .count();
-        let from = self.runs.len() - first;
-        for run in self.runs.range_mut(from..) {
-            into.push((run.view.clone(), run.take_pending()));
-        }
-    }
-
-    /// Drops everything at or above `end`.
-    pub(crate) fn cut(&mut self, end: u64) {
-        let end = end.max(self.start);
-        if end >= self.end {
-            return;
-        }
-        self.cuts += 1;
-        self.seal_run();
-        while self.runs.back().is_some_and(|run| run.base >= end) {
-            self.runs.pop_back();
-        }
-        if let Some(run) = self.runs.back_mut() {
-            run.cut(end);
-        }
-        self.end = end;
-        self.durable = self.durable.min(end);
-        self.written = self.written.min(end);
-        self.synced = self.synced.min(end);
-        self.lost.retain(|(from, _)| *from < end);
-    }
-
-    /// Bytes in memory that no segment has.
-    pub(crate) fn unwritten_bytes(&self) -> usize {
-        self.runs
-            .iter()
-            .filter(|run| !run.is_written())
-            .map(Run::bytes)
-            .sum()
-    }
-}
-
 impl State {
     pub(crate) fn new(incarnation: Incarnation) -> Self {
         Self {
@@ -224,7 +87,10 @@ impl State {
             fencing: LeaderEpoch(0),
             is_bound: false,
             is_forgotten: false,
+            is_leaving: false,
             generations: Vec::new(),
+            openings: 0,
+            left_over: 0,
             controls: VecDeque::new(),
             is_queued: false,
             has_job: false,
@@ -249,16 +115,31 @@ impl State {
         each.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
     }
 
-    /// Opens a generation; the one before takes no more appends, and goes if nothing was ever in it (a reader of an
-    /// empty epoch is answered by its neighbours, as in Kafka).
-    pub(crate) fn open_generation(&mut self, generation: GenerationState) {
-        if let Some(last) = self.generations.last_mut() {
-            last.seal_run();
-            if last.is_empty() && last.lost.is_empty() {
-                self.generations.pop();
-            }
-        }
-        self.generations.push(generation);
+    /// Takes a generation in at its place.
+    pub(crate) fn insert(&mut self, mut generation: GenerationState) {
+        self.openings += 1;
+        generation.version.opening = self.openings;
+        let at = self
+            .generations
+            .partition_point(|held| held.epoch < generation.epoch);
+        self.generations.insert(at, generation);
+    }
+
+    /// Takes a generation out.
+    pub(crate) fn take(&mut self, epoch: LeaderEpoch) -> Option<GenerationState> {
+        let mut held = self.generations.iter();
+        let at = held.position(|held| held.epoch == epoch)?;
+        Some(self.generations.remove(at))
+    }
+
+    /// The generation of an epoch, if it still is the one that was opened so.
+    pub(crate) fn same(
+        &mut self,
+        epoch: LeaderEpoch,
+        version: Version,
+    ) -> Option<&mut GenerationState> {
+        let is_same = |held: &&mut GenerationState| held.version.opening == version.opening;
+        self.generation(epoch).filter(is_same)
     }
 
     /// Where the size of the next run is decided: twice as large after one that was full, smaller after one that was
@@ -289,12 +170,14 @@ impl PartitionLog {
         Arc::new(log)
     }
 
-    /// Shows the ends of the open generation to whoever asks without the lock.
+    /// Shows the ends of the newest generation to whoever asks without the lock.
     pub(crate) fn publish(&self, state: &State) {
-        if let Some(open) = state.generations.last() {
-            self.end.store(open.end, Ordering::Release);
-            self.durable_end.store(open.durable, Ordering::Release);
-        }
+        let end = state.generations.last().map_or(0, |newest| newest.end);
+        self.end.store(end, Ordering::Release);
+        let mut opened = state.generations.iter().rev();
+        let newest = opened.find(|one| one.record == Record::Durable);
+        let durable = newest.map_or(0, |newest| newest.durable);
+        self.durable_end.store(durable, Ordering::Release);
     }
 
     /// Which partition this is.
@@ -302,12 +185,12 @@ impl PartitionLog {
         self.partition
     }
 
-    /// First offset not yet accepted.
+    /// First offset not yet accepted by the newest generation.
     pub fn end(&self) -> Offset {
         Offset(self.end.load(Ordering::Acquire))
     }
 
-    /// First offset not yet on stable storage.
+    /// First offset of the newest generation on stable storage that is not there itself yet.
     pub fn durable_end(&self) -> Offset {
         Offset(self.durable_end.load(Ordering::Acquire))
     }
@@ -322,7 +205,7 @@ impl PartitionLog {
         self.state.lock().incarnation
     }
 
-    /// Generations in order of epoch; an empty one that was followed by another is left out.
+    /// Generations in order of epoch, as accepted; the newest takes appends of its leader.
     pub fn generations(&self) -> Vec<Generation> {
         let state = self.state.lock();
         let each = state.generations.iter().map(|held| Generation {
@@ -330,6 +213,7 @@ impl PartitionLog {
             start: Offset(held.start),
             end: Offset(held.end),
             descriptor: held.descriptor.clone(),
+            last: held.last,
         });
         each.collect()
     }
@@ -340,26 +224,6 @@ impl PartitionLog {
             .store(segment_bytes.unwrap_or(0), Ordering::Relaxed);
         self.segment_age_ms
             .store(segment_age_ms.unwrap_or(0), Ordering::Relaxed);
-    }
-}
-
-impl Control {
-    /// The generation that it opens.
-    pub(crate) fn opens(&self) -> Option<LeaderEpoch> {
-        match self {
-            Self::Generation { epoch, .. } => Some(*epoch),
-            _ => None,
-        }
-    }
-
-    /// Ends it without effect.
-    pub(crate) fn fail(self, failure: &Failure) {
-        match self {
-            Self::Generation { promise, .. }
-            | Self::Truncate { promise, .. }
-            | Self::Forget { promise } => promise.resolve(Err(failure.clone())),
-            Self::Fence { promise, .. } => promise.resolve(Err(failure.clone())),
-        }
     }
 }
 

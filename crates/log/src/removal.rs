@@ -1,4 +1,4 @@
-//! What goes: whole segment files below an offset, and everything of a forgotten partition.
+//! What goes: generations and whole segment files below an offset, and everything of what was forgotten.
 //!
 //! Guarantees: a file's name goes first, whole; its room follows in pieces with pauses between them. A file system that
 //! tells the device of every freed block holds up every write of the node while it does, and a whole segment takes that
@@ -12,6 +12,7 @@ use floe_world::OpenOptions;
 use floe_world::disk::File;
 
 use crate::Failure;
+use crate::control;
 use crate::engine::Engine;
 use crate::files::{Files, SegmentFile, Table, parse_name};
 use crate::journal::Step;
@@ -23,9 +24,9 @@ const PIECE: u64 = 4 << 20;
 
 /// Work of the removing thread.
 pub(crate) enum Removal {
-    /// Remove the files of a forgotten partition.
+    /// Remove the files of what was forgotten of a partition.
     Forgotten(Arc<PartitionLog>),
-    /// Remove whole files below an offset.
+    /// Remove generations and whole files below an offset.
     Below(Arc<PartitionLog>),
     /// Give the room of a nameless file back.
     Room(Arc<dyn File>),
@@ -104,13 +105,14 @@ fn room(engine: &Engine, file: Arc<dyn File>) -> Result<Step, Failure> {
     Ok(Step::Worked)
 }
 
-/// Removes the oldest file that ends at or below what was asked for. A file that is written to stays.
+/// Drops the generations that lie below what was asked for, whatever of them is held, and removes the oldest file of the others
+/// that ends at or below it. A file that is written to stays.
 fn below(engine: &Engine, partition: &Arc<PartitionLog>) -> Result<Gone, Failure> {
-    let offset = partition.state.lock().delete_below;
-    let oldest = retention::files(engine, partition)?.into_iter().next();
+    let (offset, leaving) = drop_below(engine, partition);
+    let mut oldest = retention::files(engine, partition)?.into_iter();
+    let oldest = oldest.find(|(file, _)| !leaving.contains(&file.epoch));
     let Some((file, _)) = oldest.filter(|(file, end)| is_over(partition, file, *end, offset))
     else {
-        prune(partition, offset);
         return Ok(Gone::Nothing);
     };
     let mut files = partition.files.lock();
@@ -150,26 +152,73 @@ fn is_over(partition: &PartitionLog, file: &SegmentFile, end: u64, offset: u64) 
     end <= offset && (!is_newest || (is_sealed && is_written))
 }
 
-/// Sealed generations that lie below are known to nobody any more. Nothing in the journal names them after the record
-/// that opened their successor, so a later checkpoint may leave them out.
-fn prune(partition: &PartitionLog, offset: u64) {
-    let table = partition.table.lock();
-    let mut state = partition.state.lock();
-    let last = state.generations.last().map(|last| last.epoch);
-    state.generations.retain(|generation| {
-        let mut files = table.files.keys();
-        let has_file = files.any(|(epoch, _)| *epoch == generation.epoch);
-        Some(generation.epoch) == last || generation.end > offset || has_file
-    });
+/// The offset below which everything goes, and the generations that go or are going whole: those whose successor starts at or
+/// below it. Their files go behind the record.
+fn drop_below(engine: &Engine, partition: &Arc<PartitionLog>) -> (u64, Vec<LeaderEpoch>) {
+    let state = partition.state.lock();
+    let offset = state.delete_below;
+    let pairs = state.generations.windows(2);
+    let below = pairs.filter(|pair| pair[1].start <= offset && !pair[0].is_leaving);
+    let below: Vec<_> = below.map(|pair| pair[0].epoch).collect();
+    drop(state);
+    for epoch in below {
+        // Nobody waits for it.
+        drop(control::forget_generation(engine, partition, epoch));
+    }
+    let state = partition.state.lock();
+    let leaving = state.generations.iter().filter(|held| held.is_leaving);
+    (offset, leaving.map(|held| held.epoch).collect())
 }
 
-/// Removes one file of a forgotten partition; with the last one everything else, its topic's directory too once that is
-/// empty.
+/// Removes one file of what was forgotten: of generations that were dropped, or of the whole partition.
 fn forgotten(engine: &Engine, partition: &Arc<PartitionLog>) -> Result<Gone, Failure> {
+    // Nothing is written meanwhile, so that a generation without a file has none.
     let mut files = partition.files.lock();
-    if !partition.state.lock().is_forgotten {
-        return Ok(Gone::Nothing);
+    let state = partition.state.lock();
+    let (is_forgotten, seen) = (state.is_forgotten, state.left_over);
+    let held = state.generations.iter().filter(|held| held.file.is_some());
+    let named: Vec<_> = held.map(|held| held.epoch).collect();
+    drop(state);
+    let gone = if is_forgotten {
+        whole(engine, partition, &mut files)?
+    } else {
+        dropped(engine, partition, &mut files, &named)?
+    };
+    if matches!(gone, Gone::Nothing) {
+        let mut state = partition.state.lock();
+        state.left_over = state.left_over.saturating_sub(seen);
     }
+    Ok(gone)
+}
+
+/// Durable: when there is nothing left, the segment files of all epochs but those named are gone.
+fn dropped(
+    engine: &Engine,
+    partition: &PartitionLog,
+    files: &mut Files,
+    named: &[LeaderEpoch],
+) -> Result<Gone, Failure> {
+    let directory = engine.partition_dir(partition.partition);
+    let names = match engine.disk.list(&directory) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Gone::Nothing),
+        names => names.map_err(Engine::failed("list", &directory))?,
+    };
+    let segments = names
+        .iter()
+        .filter_map(|name| Some((name, parse_name(name)?)));
+    let left = |(_, (epoch, _)): &(_, (LeaderEpoch, u64))| !named.contains(epoch);
+    if let Some((name, key)) = segments.into_iter().find(left) {
+        files.forget(key.0);
+        let known = partition.table.lock().files.remove(&key);
+        return remove_file(engine, known.as_ref(), &directory.join(name));
+    }
+    let synced = engine.disk.sync_dir(&directory);
+    synced.map_err(Engine::failed("flush", &directory))?;
+    Ok(Gone::Nothing)
+}
+
+/// One file of a forgotten partition; with the last one everything else, its topic's directory too once that is empty.
+fn whole(engine: &Engine, partition: &PartitionLog, files: &mut Files) -> Result<Gone, Failure> {
     *files = Files::default();
     let directory = engine.partition_dir(partition.partition);
     if !engine.disk.exists(&directory) {

@@ -220,6 +220,16 @@ impl Run {
         self.skip(start, |head, _| head.end() <= offset)
     }
 
+    /// Kafka's checksum of the batch that ends at `end`.
+    pub(crate) fn checksum_at(&self, end: u64) -> Option<u32> {
+        let after = self.marks.partition_point(|(base, _)| *base < end);
+        let (_, start) = *self.marks.get(after.checked_sub(1)?)?;
+        let bytes = self.view.slice(start..self.position_end());
+        let mut heads = batch::walk(bytes).map(|(_, head)| head);
+        let head = heads.find(|head| head.end() >= end)?;
+        head.crc_to_keep().filter(|_| head.end() == end)
+    }
+
     /// From `start`, over the batches that `passes` says, to the first it does not.
     fn skip(&self, start: usize, passes: impl Fn(&BatchHead<'_>, usize) -> bool) -> usize {
         let bytes = self.view.slice(start..self.position_end());

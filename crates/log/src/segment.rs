@@ -18,8 +18,9 @@ use crate::format::BLOCK;
 use crate::format::index::Entry;
 use crate::format::record::Pointer;
 use crate::format::segment::{RUN_HEADER, RunHeader, TABLE_ENTRY, blocks_for, write_table};
+use crate::generation::{FilePlace, Version};
 use crate::journal::Step;
-use crate::partition::{FilePlace, Large, PartitionLog, State};
+use crate::partition::{Large, PartitionLog, State};
 use crate::retention;
 use crate::run::Place;
 
@@ -35,6 +36,7 @@ pub(crate) struct Wish {
 /// A run taken out of its partition to be written.
 struct Closing {
     epoch: LeaderEpoch,
+    version: Version,
     base: u64,
     end: u64,
     batches: u32,
@@ -47,6 +49,7 @@ struct Closing {
 /// Where a run went.
 struct Written {
     epoch: LeaderEpoch,
+    version: Version,
     base: u64,
     end: u64,
     place: Place,
@@ -180,6 +183,7 @@ fn take(engine: &Engine, partition: &PartitionLog, wish: Wish) -> (bool, Vec<Clo
             if let Some(writer) = run.writer.take() {
                 next.push(Closing {
                     epoch: generation.epoch,
+                    version: generation.version,
                     base: run.base,
                     end: run.end,
                     batches: run.batches,
@@ -200,7 +204,8 @@ fn take(engine: &Engine, partition: &PartitionLog, wish: Wish) -> (bool, Vec<Clo
 /// A run that could not be placed goes back where it was.
 fn give_back(partition: &PartitionLog, closing: Closing) {
     let mut state = partition.state.lock();
-    let run = state.generation(closing.epoch).and_then(|generation| {
+    let held = state.same(closing.epoch, closing.version);
+    let run = held.and_then(|generation| {
         generation
             .runs
             .iter_mut()
@@ -253,6 +258,7 @@ fn write_run(
     let header = finish(&mut closing, partition, block, blocks);
     let Closing {
         epoch,
+        version,
         base,
         end,
         writer,
@@ -281,6 +287,7 @@ fn write_run(
     drop(index);
     Ok(Written {
         epoch,
+        version,
         base,
         end,
         place: Place {
@@ -337,7 +344,8 @@ struct Settle {
 fn settle(engine: &Engine, partition: &Arc<PartitionLog>, written: &[Written], how: Settle) {
     let mut state = partition.state.lock();
     for one in written {
-        let Some(generation) = state.generation(one.epoch) else {
+        // It may have been dropped meanwhile, and opened again.
+        let Some(generation) = state.same(one.epoch, one.version) else {
             continue;
         };
         generation.written = generation.written.max(one.end.min(generation.end));
@@ -366,11 +374,16 @@ fn settle(engine: &Engine, partition: &Arc<PartitionLog>, written: &[Written], h
     for one in written {
         evictable.push_back((Arc::clone(partition), one.epoch, one.base));
     }
+    drop(evictable);
+    engine.room.ring();
 }
 
 fn pointers(state: &mut State) -> Vec<Pointer> {
     let mut pointers = Vec::new();
     for generation in &mut state.generations {
+        if !generation.is_composed() {
+            continue;
+        }
         let epoch = generation.epoch;
         for run in generation.runs.iter_mut().filter(|run| run.pending().0 > 0) {
             let Some(place) = run.place else { continue };
@@ -383,6 +396,7 @@ fn pointers(state: &mut State) -> Vec<Pointer> {
                 base: run.base,
                 end: run.end,
                 header_crc: place.header_crc,
+                last_crc: run.checksum_at(run.end).unwrap_or(0),
             });
         }
     }

@@ -26,6 +26,8 @@ pub(crate) struct Slots {
     pub(crate) seq: u64,
     /// Carried by every checkpoint until the boot group after it has been written.
     pub(crate) scrub: bool,
+    /// The newest one was written by an older release.
+    pub(crate) is_old: bool,
 }
 
 pub(crate) fn slot_path(dir: &Path, slot: usize) -> PathBuf {
@@ -115,6 +117,7 @@ impl Slots {
             newest: 0,
             seq: 0,
             scrub: false,
+            is_old: false,
         })
     }
 

@@ -53,6 +53,7 @@ pub(crate) fn stop(engine: &Engine) {
     engine.checkpoint_wanted.set();
     drop(engine.inbox.mail.lock());
     engine.inbox.arrived.notify_all();
+    engine.room.ring();
     engine.jobs.wake_all();
     engine.removals.wake_all();
     engine.cold.wake_all();

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use floe_cluster::{Catalog, Effect};
-use floe_log::{Failure, Receipt};
+use floe_log::{Failure, Generation, Receipt};
 use floe_model::{Offset, PartitionIndex, TopicId, TopicPartition};
 use floe_replication::replica::{Event, Opened};
 
@@ -104,6 +104,17 @@ impl<'a> Work<'a> {
             leases: Vec::new(),
             ..opened.clone()
         }));
+        // Sealed where it starts, so that nobody can copy into it any more: it goes.
+        let is_sealed_empty = |held: &Generation| {
+            held.epoch < epoch
+                && held.start == held.end
+                && known.sealed.iter().all(|sealed| sealed.epoch != held.epoch)
+        };
+        let held = replica.log.generations();
+        for empty in held.into_iter().filter(is_sealed_empty) {
+            let forgotten = node.log.forget_generation(&replica.log, empty.epoch);
+            self.receipts.push(forgotten);
+        }
         // Known to be durable; a crash may have come before the files went.
         node.log.delete_below(&replica.log, known.log_start);
         if replica.leads() != Some(epoch) {

@@ -43,7 +43,7 @@ pub(super) async fn from_log_start(
         };
         let slices = match outcome {
             // Nothing can be found in what is lost; it is named where it is read.
-            Err(ReadError::Lost { offsets }) => {
+            Err(ReadError::Lost { offsets } | ReadError::NotHeld { offsets }) => {
                 at = Offset(offsets.end).max(at.plus(1));
                 continue;
             }

@@ -221,7 +221,12 @@ impl Partition {
     fn refused(&self, error: &AppendError) -> ProduceError {
         match error {
             // The generation ended under the caller: it looks again where the partition is.
-            AppendError::Fenced { .. } | AppendError::NotOpen { .. } => {
+            AppendError::Fenced { .. }
+            | AppendError::NotOpen { .. }
+            | AppendError::NotHeld { .. }
+            | AppendError::Truncated { .. }
+            | AppendError::OutOfPlace { .. }
+            | AppendError::NotABatch { .. } => {
                 let ended = self.progress.ended().unwrap_or(Ended::Moved);
                 crate::produce::ended(ended, self.address)
             }

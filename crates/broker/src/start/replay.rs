@@ -136,7 +136,9 @@ async fn read(
     };
     match outcome {
         Ok(slices) => Ok((slices.batches, slices.next)),
-        Err(ReadError::Lost { offsets }) => Ok((Vec::new(), Offset(offsets.end).max(at.plus(1)))),
+        Err(ReadError::Lost { offsets } | ReadError::NotHeld { offsets }) => {
+            Ok((Vec::new(), Offset(offsets.end).max(at.plus(1))))
+        }
         Err(error) => Err(StartError::Damaged {
             dir: node.settings.data_dir.clone(),
             what: format!("reading {} at {at}: {error}", partition.address),

@@ -52,6 +52,16 @@ impl<'a> BatchHead<'a> {
         Timestamp(self.0.max_timestamp())
     }
 
+    /// Kafka's own checksum, as the header says: equal means the same records.
+    pub fn crc(&self) -> u32 {
+        self.0.crc()
+    }
+
+    /// The same where 0 stands for one that is not known.
+    pub(crate) fn crc_to_keep(&self) -> Option<u32> {
+        Some(self.crc()).filter(|crc| *crc != 0)
+    }
+
     /// Whether Kafka's own checksum holds.
     pub fn crc_holds(&self) -> bool {
         self.0.is_crc_right()

@@ -5,9 +5,10 @@
 //!        32 u32 boot  36 u32 body crc  40 u64 body bytes  48 u32 partitions  52 u32 streams
 //! partition  u32 local | topic id 16 | u32 partition | u64 incarnation | u32 fence | u16 flags | u16 generations,
 //!            then each generation, then if flags & 2 the producers: u64 at | u16 bytes | the owner's bytes
-//!            flags: 1 forgotten, 2 producers
+//!            flags: 1 forgotten, 2 producers, 4 files of dropped generations may be left
 //! generation u32 epoch | u64 start | u64 end | u64 synced end | u64 file base | u32 next block (0: no file)
-//!            | u32 tail bytes | u16 lost ranges | u16 descriptor bytes; then lost ranges (u64,u64), descriptor, tail
+//!            | u32 tail bytes | u16 lost ranges | u16 descriptor bytes | u32 Kafka's checksum of the last batch (0: not
+//!            known; from version 2 on); then lost ranges (u64,u64), descriptor, tail
 //! stream     u32 group | u32 entries | vote 3 x u64 | u64 snapshot index | u64 its term | u64 its bytes (max: none)
 //!            | snapshot; then each entry: u64 index | u64 term | u32 bytes | command
 //! ```
@@ -26,10 +27,13 @@ pub const SLOT_HEADER: usize = BLOCK;
 const NO_SNAPSHOT: u64 = u64::MAX;
 const FORGOTTEN: u16 = 1;
 const PRODUCERS: u16 = 2;
+const LEFT_OVER: u16 = 4;
 
 /// A slot's header.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotHeader {
+    /// Of the layout.
+    pub version: u16,
     /// Damage was met: bad sectors anywhere in the ring are wiped before the next boot group.
     pub scrub: bool,
     /// Rises with each checkpoint.
@@ -48,13 +52,29 @@ pub struct SlotHeader {
     pub streams: u32,
 }
 
+impl Default for SlotHeader {
+    fn default() -> Self {
+        Self {
+            version: VERSION,
+            scrub: false,
+            seq: 0,
+            x: 0,
+            boot: 0,
+            body_crc: 0,
+            body_bytes: 0,
+            partitions: 0,
+            streams: 0,
+        }
+    }
+}
+
 impl SlotHeader {
     /// The header sector.
     pub fn encode(&self, into: &mut [u8]) {
         let into = &mut into[..SLOT_HEADER];
         into.fill(0);
         into[..8].copy_from_slice(MAGIC);
-        into[8..10].copy_from_slice(&VERSION.to_le_bytes());
+        into[8..10].copy_from_slice(&self.version.to_le_bytes());
         into[10..12].copy_from_slice(&u16::from(self.scrub).to_le_bytes());
         into[16..24].copy_from_slice(&self.seq.to_le_bytes());
         into[24..32].copy_from_slice(&self.x.to_le_bytes());
@@ -85,6 +105,7 @@ impl SlotHeader {
         }
         let header = (|| {
             Some(Self {
+                version,
                 scrub: flags & 1 == 1,
                 seq: fields.u64()?,
                 x: fields.u64()?,
@@ -114,6 +135,8 @@ pub struct PartitionEntry {
     pub fence: LeaderEpoch,
     /// Whether only the fence is left.
     pub is_forgotten: bool,
+    /// Whether files of dropped generations may still be there.
+    pub has_left_over: bool,
     /// In order of epoch.
     pub generations: Vec<GenerationEntry>,
     /// Producer snapshot: at offset, bytes.
@@ -139,6 +162,8 @@ pub struct GenerationEntry {
     pub lost: Vec<(u64, u64)>,
     /// The owner's bytes.
     pub descriptor: Bytes,
+    /// Kafka's checksum of the last batch, if it is known.
+    pub last: Option<u32>,
     /// Whole batches from `synced` to `end`.
     pub tail: Bytes,
 }
@@ -151,8 +176,10 @@ impl PartitionEntry {
         into.extend(self.partition.partition.0.to_le_bytes());
         into.extend(self.incarnation.to_le_bytes());
         into.extend(self.fence.0.to_le_bytes());
-        let producers = u16::from(self.producers.is_some()) * PRODUCERS;
-        into.extend(((u16::from(self.is_forgotten) * FORGOTTEN) | producers).to_le_bytes());
+        let flags = (u16::from(self.is_forgotten) * FORGOTTEN)
+            | (u16::from(self.producers.is_some()) * PRODUCERS)
+            | (u16::from(self.has_left_over) * LEFT_OVER);
+        into.extend(flags.to_le_bytes());
         into.extend((self.generations.len() as u16).to_le_bytes());
         for (generation, tail) in self.generations.iter().zip(tails) {
             into.extend(generation.epoch.0.to_le_bytes());
@@ -165,6 +192,7 @@ impl PartitionEntry {
             into.extend((tail_bytes as u32).to_le_bytes());
             into.extend((generation.lost.len() as u16).to_le_bytes());
             into.extend((generation.descriptor.len() as u16).to_le_bytes());
+            into.extend(generation.last.unwrap_or(0).to_le_bytes());
             for (from, to) in &generation.lost {
                 into.extend(from.to_le_bytes());
                 into.extend(to.to_le_bytes());
@@ -181,7 +209,7 @@ impl PartitionEntry {
         }
     }
 
-    fn decode(fields: &mut Fields<'_>, body: &Bytes) -> Option<Self> {
+    fn decode(version: u16, fields: &mut Fields<'_>, body: &Bytes) -> Option<Self> {
         let local = fields.u32()?;
         let topic = TopicId(fields.array()?);
         let partition = PartitionIndex(fields.u32()?);
@@ -191,7 +219,7 @@ impl PartitionEntry {
         let count = fields.u16()?;
         let mut generations = Vec::new();
         for _ in 0..count {
-            generations.push(GenerationEntry::decode(fields, body)?);
+            generations.push(GenerationEntry::decode(version, fields, body)?);
         }
         let producers = if flags & PRODUCERS == 0 {
             None
@@ -206,6 +234,7 @@ impl PartitionEntry {
             incarnation,
             fence,
             is_forgotten: flags & FORGOTTEN != 0,
+            has_left_over: flags & LEFT_OVER != 0,
             generations,
             producers,
         })
@@ -213,12 +242,13 @@ impl PartitionEntry {
 }
 
 impl GenerationEntry {
-    fn decode(fields: &mut Fields<'_>, body: &Bytes) -> Option<Self> {
+    fn decode(version: u16, fields: &mut Fields<'_>, body: &Bytes) -> Option<Self> {
         let epoch = LeaderEpoch(fields.u32()?);
         let (start, end, synced) = (fields.u64()?, fields.u64()?, fields.u64()?);
         let (file_base, next_block) = (fields.u64()?, fields.u32()?);
         let tail_bytes = fields.u32()? as usize;
         let (lost_count, descriptor_bytes) = (fields.u16()?, usize::from(fields.u16()?));
+        let last = if version < 2 { 0 } else { fields.u32()? };
         let mut lost = Vec::new();
         for _ in 0..lost_count {
             lost.push((fields.u64()?, fields.u64()?));
@@ -235,6 +265,7 @@ impl GenerationEntry {
             next_block,
             lost,
             descriptor,
+            last: (last != 0).then_some(last),
             tail,
         })
     }
@@ -319,7 +350,7 @@ impl Body {
             let mut out = Self::default();
             for _ in 0..header.partitions {
                 out.partitions
-                    .push(PartitionEntry::decode(&mut fields, body)?);
+                    .push(PartitionEntry::decode(header.version, &mut fields, body)?);
             }
             for _ in 0..header.streams {
                 out.streams.push(decode_stream(&mut fields, body)?);
@@ -331,164 +362,4 @@ impl Body {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn body() -> Body {
-        let generation = GenerationEntry {
-            epoch: LeaderEpoch(2),
-            start: 3,
-            end: 9,
-            synced: 7,
-            file_base: 3,
-            next_block: 4,
-            lost: vec![(4, 5)],
-            descriptor: Bytes::from_static(b"who"),
-            tail: Bytes::from_static(b"tail"),
-        };
-        let partition = TopicPartition {
-            topic: TopicId(*b"0123456789abcdef"),
-            partition: PartitionIndex(1),
-        };
-        Body {
-            partitions: vec![PartitionEntry {
-                local: 1,
-                partition,
-                incarnation: 5,
-                fence: LeaderEpoch(2),
-                is_forgotten: false,
-                generations: vec![generation],
-                producers: Some((7, Bytes::from_static(b"ids"))),
-            }],
-            streams: vec![Stream {
-                group: 0,
-                vote: Vote {
-                    term: 1,
-                    node: 2,
-                    incarnation: 3,
-                },
-                snapshot: Some(Snapshot {
-                    index: 4,
-                    term: 1,
-                    data: Bytes::from_static(b"state"),
-                }),
-                entries: vec![CatalogEntry {
-                    index: 5,
-                    term: 1,
-                    data: Bytes::from_static(b"x"),
-                }],
-            }],
-        }
-    }
-
-    fn encode(body: &Body) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        for entry in &body.partitions {
-            let tails: Vec<_> = entry
-                .generations
-                .iter()
-                .map(|g| vec![g.tail.clone()])
-                .collect();
-            entry.encode(&tails, &mut bytes);
-        }
-        for stream in &body.streams {
-            encode_stream(stream, &mut bytes);
-        }
-        bytes
-    }
-
-    #[test]
-    fn a_number_that_nothing_follows_is_refused() {
-        let held = SlotHeader {
-            seq: u64::MAX - 1,
-            x: u64::MAX / 2,
-            boot: u32::MAX - 1,
-            ..SlotHeader::default()
-        };
-        let read = |header: SlotHeader| {
-            let mut bytes = vec![0; SLOT_HEADER];
-            header.encode(&mut bytes);
-            SlotHeader::decode(&bytes)
-        };
-        assert_eq!(read(held), Ok(held));
-        let (seq, x, boot) = (u64::MAX, u64::MAX / 2 + 1, u32::MAX);
-        for header in [
-            SlotHeader { seq, ..held },
-            SlotHeader { x, ..held },
-            SlotHeader { boot, ..held },
-        ] {
-            assert!(read(header).is_err(), "{header:?}");
-        }
-    }
-
-    #[test]
-    fn a_body_is_laid_out_as_drawn() {
-        let bytes = encode(&body());
-        assert_eq!(&bytes[..4], b"\x01\0\0\0");
-        assert_eq!(
-            &bytes[20..40],
-            b"\x01\0\0\0\x05\0\0\0\0\0\0\0\x02\0\0\0\x02\0\x01\0"
-        );
-        assert_eq!(
-            &bytes[40..60],
-            b"\x02\0\0\0\x03\0\0\0\0\0\0\0\x09\0\0\0\0\0\0\0"
-        );
-        assert_eq!(&bytes[76..88], b"\x04\0\0\0\x04\0\0\0\x01\0\x03\0");
-        assert_eq!(&bytes[104..111], b"whotail");
-        assert_eq!(&bytes[111..124], b"\x07\0\0\0\0\0\0\0\x03\0ids");
-        let header = SlotHeader {
-            partitions: 1,
-            streams: 1,
-            body_crc: crc(&[&bytes]),
-            body_bytes: bytes.len() as u64,
-            ..SlotHeader::default()
-        };
-        assert_eq!(Body::decode(&header, &Bytes::from(bytes)), Ok(body()));
-    }
-
-    #[test]
-    fn a_header_is_laid_out_as_drawn() {
-        let header = SlotHeader {
-            scrub: true,
-            seq: 5,
-            x: 6,
-            boot: 7,
-            body_crc: 8,
-            body_bytes: 9,
-            partitions: 10,
-            streams: 11,
-        };
-        let mut bytes = [1; BLOCK];
-        header.encode(&mut bytes);
-        assert_eq!(&bytes[..12], b"FloeChkp\x01\0\x01\0");
-        assert_eq!(
-            &bytes[16..36],
-            b"\x05\0\0\0\0\0\0\0\x06\0\0\0\0\0\0\0\x07\0\0\0"
-        );
-        assert_eq!(
-            &bytes[36..56],
-            b"\x08\0\0\0\x09\0\0\0\0\0\0\0\x0a\0\0\0\x0b\0\0\0"
-        );
-        assert_eq!(SlotHeader::decode(&bytes), Ok(header));
-        bytes[30] ^= 1;
-        assert_eq!(
-            SlotHeader::decode(&bytes),
-            Err(FormatError::Checksum("checkpoint header"))
-        );
-    }
-
-    #[test]
-    fn a_body_cut_short_is_refused_without_panic() {
-        let bytes = encode(&body());
-        for cut in 0..bytes.len() {
-            let part = Bytes::copy_from_slice(&bytes[..cut]);
-            let header = SlotHeader {
-                partitions: 1,
-                streams: 1,
-                body_crc: crc(&[&part]),
-                ..SlotHeader::default()
-            };
-            assert!(Body::decode(&header, &part).is_err(), "{cut}");
-        }
-    }
-}
+mod tests;

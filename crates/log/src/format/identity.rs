@@ -84,7 +84,7 @@ mod tests {
     fn an_identity_is_laid_out_as_drawn() {
         let mut bytes = [0xff; BLOCK];
         example().encode(&mut bytes);
-        assert_eq!(&bytes[..12], b"FloeNode\x01\x00\x00\x10");
+        assert_eq!(&bytes[..12], b"FloeNode\x02\x00\x00\x10");
         assert_eq!(&bytes[16..32], b"0123456789abcdef");
         assert_eq!(
             &bytes[32..48],

@@ -17,7 +17,7 @@ use crc_fast::{CrcAlgorithm, Digest};
 pub const BLOCK: usize = 4096;
 
 /// Newest version of every layout here; one number for all, it is data (`version` fields), not a name.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 
 /// Bytes that are not what they should be; says which check failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

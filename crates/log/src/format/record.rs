@@ -3,16 +3,17 @@
 //! ```text
 //!  1 Batch       the RecordBatch, offset and epoch stamped
 //!  2 Pointer     u32 epoch | u64 file base | u32 first block | u32 blocks | u64 base offset | u64 end offset
-//!                | u32 crc of the run's header and table | u32 zero
+//!                | u32 crc of the run's header and table | u32 Kafka's checksum of the last batch (0: not known)
 //!  3 Bind        topic id 16 | u32 partition | u64 incarnation
 //!  4 Generation  u32 epoch | u64 start | descriptor
 //!  5 Fence       u32 epoch
 //!  6 Truncate    u32 epoch | u64 end
-//!  7 Forget      u32 epoch (the fence, which stays)
+//!  7 Forget      u32 epoch (the fence, which stays): all generations
 //!  8 Vote        u32 group | u64 term | u64 node | u64 incarnation
 //!  9 Catalog     u32 group | u64 index | u64 term | command
 //! 10 Commit      u32 epoch | u64 offset: lazy lower bound
 //! 11 Boot        u32 release | u32 sector bytes | i64 wall clock | u64 ring sectors; local partition 0
+//! 12 Drop        u32 epoch: one generation
 //! ```
 
 use floe_model::{LeaderEpoch, TopicId};
@@ -58,6 +59,8 @@ pub enum Record<'a> {
     },
     /// All data dropped.
     Forget(LeaderEpoch),
+    /// One generation dropped.
+    Drop(LeaderEpoch),
     /// A vote of a consensus group.
     Vote {
         /// Group.
@@ -118,6 +121,8 @@ pub struct Pointer {
     /// Checksum of the run's header and table. It vouches for all of the run: the table for the heads, Kafka's checksums in
     /// the heads for the rest.
     pub header_crc: u32,
+    /// Kafka's checksum of the last batch; 0: not known.
+    pub last_crc: u32,
 }
 
 impl Record<'_> {
@@ -134,6 +139,7 @@ impl Record<'_> {
             Self::Catalog { .. } => 9,
             Self::Commit { .. } => 10,
             Self::Boot { .. } => 11,
+            Self::Drop(_) => 12,
         }
     }
 
@@ -155,7 +161,7 @@ impl Record<'_> {
                 put(&pointer.base.to_le_bytes());
                 put(&pointer.end.to_le_bytes());
                 put(&pointer.header_crc.to_le_bytes());
-                put(&[0; 4]);
+                put(&pointer.last_crc.to_le_bytes());
             }
             Self::Bind {
                 topic,
@@ -176,7 +182,9 @@ impl Record<'_> {
                 put(&epoch.0.to_le_bytes());
                 put(&offset.to_le_bytes());
             }
-            Self::Fence(epoch) | Self::Forget(epoch) => put(&epoch.0.to_le_bytes()),
+            Self::Fence(epoch) | Self::Forget(epoch) | Self::Drop(epoch) => {
+                put(&epoch.0.to_le_bytes());
+            }
             Self::Vote {
                 group,
                 term,
@@ -301,8 +309,8 @@ fn decode_body(kind: u8, body: &[u8]) -> Option<Record<'_>> {
                 base: fields.u64()?,
                 end: fields.u64()?,
                 header_crc: fields.u32()?,
+                last_crc: fields.u32()?,
             };
-            let _zero = fields.u32()?;
             Record::Pointer(pointer)
         }
         3 => Record::Bind {
@@ -347,6 +355,7 @@ fn decode_body(kind: u8, body: &[u8]) -> Option<Record<'_>> {
             wall: fields.i64()?,
             ring: fields.u64()?,
         },
+        12 => Record::Drop(LeaderEpoch(fields.u32()?)),
         _ => return None,
     };
     fields.0.is_empty().then_some(record)
@@ -375,6 +384,7 @@ mod tests {
                 base: 6,
                 end: 8,
                 header_crc: 1,
+                last_crc: 2,
             }),
             Record::Bind {
                 topic: TopicId(*b"0123456789abcdef"),
@@ -408,6 +418,7 @@ mod tests {
                 wall: -1,
                 ring: 9,
             },
+            Record::Drop(epoch),
         ]
     }
 
@@ -417,7 +428,7 @@ mod tests {
         assert_eq!(&bytes[..12], b"\x02\0\0\0\x2c\0\0\0\x02\0\0\0");
         assert_eq!(&bytes[12..28], b"\x03\0\0\0\x05\0\0\0\0\0\0\0\x01\0\0\0");
         assert_eq!(&bytes[28..40], b"\x09\0\0\0\x06\0\0\0\0\0\0\0");
-        assert_eq!(&bytes[40..], b"\x08\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0");
+        assert_eq!(&bytes[40..], b"\x08\0\0\0\0\0\0\0\x01\0\0\0\x02\0\0\0");
     }
 
     #[test]

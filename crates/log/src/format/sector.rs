@@ -222,7 +222,7 @@ mod tests {
         );
         assert_eq!(
             &staging[24..48],
-            b"\x01\0\x02\0\x8b\x13\0\0\x28\0\0\0\0\0\0\0\x27\0\0\0\0\0\0\0"
+            b"\x02\0\x02\0\x8b\x13\0\0\x28\0\0\0\0\0\0\0\x27\0\0\0\0\0\0\0"
         );
         let second = &staging[SECTOR..];
         assert_eq!(

@@ -315,7 +315,7 @@ mod tests {
         };
         let mut bytes = [1; BLOCK];
         header.encode(&mut bytes);
-        assert_eq!(&bytes[..12], b"FloeSegm\x01\0\0\0");
+        assert_eq!(&bytes[..12], b"FloeSegm\x02\0\0\0");
         assert_eq!(&bytes[32..48], b"\x02\0\0\0\x04\0\0\0\x05\0\0\0\0\0\0\0");
         assert_eq!(&bytes[48..64], b"\x06\0\0\0\0\0\0\0\x03\0\0\0who\0");
         assert_eq!(FileHeader::decode(&bytes), Ok(header));

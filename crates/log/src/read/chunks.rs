@@ -1,8 +1,8 @@
 //! What was read from disk lately and checked, kept for the next read: small reads of one run cost one transfer, and a
 //! reader that goes on finds the next stretch read ahead.
 //!
-//! Bounded in bytes; what has been read to its end goes first, then the oldest. What a cut or retention took stays
-//! unreachable, because every read is bounded by its generation first.
+//! Bounded in bytes; what has been read to its end goes first, then the oldest. What a cut, a drop or retention took stays
+//! unreachable: every read is bounded by its generation first, and one that was cut or opened again is another one here.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -14,12 +14,14 @@ use floe_model::{LeaderEpoch, Offset};
 use super::Wanted;
 use crate::Slices;
 use crate::format::batch;
+use crate::generation::Version;
 use crate::partition::PartitionLog;
 
 /// Consecutive runs of one generation, as read and checked.
 pub(crate) struct Chunk {
     pub(crate) partition: Arc<PartitionLog>,
     pub(crate) epoch: LeaderEpoch,
+    pub(crate) version: Version,
     pub(crate) base: u64,
     pub(crate) end: u64,
     pub(crate) bytes: Bytes,
@@ -41,7 +43,7 @@ pub(crate) struct Chunks {
 impl Chunk {
     pub(crate) fn new(
         partition: &Arc<PartitionLog>,
-        epoch: LeaderEpoch,
+        generation: (LeaderEpoch, Version),
         bounds: Range<u64>,
         bytes: Bytes,
         parts: Vec<Range<usize>>,
@@ -50,7 +52,8 @@ impl Chunk {
         let cursor = (0, parts.first().map_or(0, |part| part.start), bounds.start);
         Self {
             partition: Arc::clone(partition),
-            epoch,
+            epoch: generation.0,
+            version: generation.1,
             base: bounds.start,
             end: bounds.end,
             bytes,
@@ -115,12 +118,12 @@ impl Chunks {
     pub(crate) fn serve(
         &mut self,
         partition: &Arc<PartitionLog>,
-        epoch: LeaderEpoch,
+        generation: (LeaderEpoch, Version),
         wanted: Wanted,
     ) -> Option<(Slices, bool)> {
         let at = self.chunks.iter().rposition(|chunk| {
             Arc::ptr_eq(&chunk.partition, partition)
-                && chunk.epoch == epoch
+                && (chunk.epoch, chunk.version) == generation
                 && (chunk.base..chunk.end).contains(&wanted.from)
         })?;
         let slices = self.chunks[at].slices(wanted);
@@ -177,7 +180,7 @@ mod tests {
         }
         Chunk::new(
             &partition,
-            LeaderEpoch(1),
+            (LeaderEpoch(1), Version::default()),
             100..160,
             Bytes::from(bytes),
             parts,
@@ -187,6 +190,7 @@ mod tests {
 
     fn wanted(from: u64, up_to: u64, max_bytes: usize) -> Wanted {
         Wanted {
+            epoch: None,
             from,
             up_to,
             max_bytes,
@@ -233,7 +237,7 @@ mod tests {
             chunks.keep(other, 2);
         }
         assert_eq!(chunks.chunks.len(), 2);
-        let epoch = LeaderEpoch(1);
+        let epoch = (LeaderEpoch(1), Version::default());
         let served = chunks.serve(&partition, epoch, wanted(100, 160, 100_000));
         assert!(matches!(served, Some((_, true))));
         // It has been read now, too, and goes before one that nobody has read.

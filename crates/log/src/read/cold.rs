@@ -14,6 +14,7 @@ use crate::files::SegmentFile;
 use crate::format::BLOCK;
 use crate::format::batch;
 use crate::format::segment::{RUN_HEADER, RunHeader};
+use crate::generation::Version;
 use crate::journal::Step;
 use crate::partition::PartitionLog;
 use crate::receipt::promise;
@@ -68,7 +69,7 @@ pub(crate) fn read(
         on_reader(&engine, move |engine| {
             let (slices, goes_on) = serve(engine, &partition, wanted, buffer)?;
             if goes_on {
-                read_ahead(engine, &partition, slices.next.0);
+                read_ahead(engine, &partition, wanted.epoch, slices.next.0);
             }
             Ok(slices)
         })
@@ -78,12 +79,18 @@ pub(crate) fn read(
 
 /// Reads on after a reader that has come to `from`, so that it finds the next stretch in memory. Given up when memory
 /// for reads is short.
-pub(crate) fn read_ahead(engine: &Engine, partition: &Arc<PartitionLog>, from: u64) {
+pub(crate) fn read_ahead(
+    engine: &Engine,
+    partition: &Arc<PartitionLog>,
+    epoch: Option<LeaderEpoch>,
+    from: u64,
+) {
     let Some(buffer) = engine.reads.try_get(engine.config.run_bytes_max) else {
         return;
     };
     let partition = Arc::clone(partition);
     let wanted = Wanted {
+        epoch,
         from,
         up_to: u64::MAX,
         max_bytes: 0,
@@ -119,17 +126,23 @@ fn serve(
         };
         return Ok((nothing, false));
     };
-    let (epoch, on_disk) = (generation.epoch, generation.written);
+    let on_disk = generation.written;
+    let (epoch, version) = (generation.epoch, generation.version);
     let is_sequential = std::mem::replace(&mut state.cold_next, u64::MAX) == wanted.from;
     drop(state);
     let wanted = Wanted { up_to, ..wanted };
-    if let Some((slices, _)) = engine.chunks.lock().serve(partition, epoch, wanted) {
+    if let Some((slices, _)) = engine
+        .chunks
+        .lock()
+        .serve(partition, (epoch, version), wanted)
+    {
         return Ok((slices, false));
     }
     let mut cold = Cold {
         engine,
         partition,
         epoch,
+        version,
         wanted,
         is_sequential,
         // A run on disk may go on with appends of an earlier life that were never acknowledged: what is not written in this
@@ -177,6 +190,7 @@ struct Cold<'a> {
     engine: &'a Engine,
     partition: &'a Arc<PartitionLog>,
     epoch: LeaderEpoch,
+    version: Version,
     wanted: Wanted,
     /// Where the last read of the partition from disk ended.
     is_sequential: bool,
@@ -245,7 +259,7 @@ impl Cold<'_> {
         let bytes = std::mem::replace(&mut self.buffer, empty).freeze(read);
         Ok(Some(Chunk::new(
             self.partition,
-            self.epoch,
+            (self.epoch, self.version),
             bounds,
             bytes,
             parts,
@@ -317,7 +331,7 @@ impl Cold<'_> {
         tracing::error!(%name, ?offsets, "a segment is damaged; the range is lost on this disk");
         self.engine.metrics.lost();
         let mut state = self.partition.state.lock();
-        if let Some(generation) = state.generation(self.epoch) {
+        if let Some(generation) = state.same(self.epoch, self.version) {
             generation.lost.push((offsets.start, offsets.end));
             generation.lost.sort_unstable();
         }

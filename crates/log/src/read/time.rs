@@ -49,11 +49,13 @@ pub(crate) async fn first_at_or_after(
             }
             let bytes = candidate.bytes(engine, &partition)?;
             for (_, head) in batch::walk(&bytes) {
+                if head.end() <= from || head.end() > candidate.end {
+                    continue;
+                }
                 if head.base() >= up_to {
                     return Ok(None);
                 }
-                let is_outside = head.end() <= from || head.end() > candidate.end;
-                if head.max_timestamp() < at || is_outside {
+                if head.max_timestamp() < at {
                     continue;
                 }
                 let Some((offset, timestamp)) = first(head.bytes(), from, at, &mut scratch) else {
@@ -140,19 +142,23 @@ fn candidates(engine: &Engine, partition: &Arc<PartitionLog>) -> Result<Vec<Cand
     load_table(engine, partition)?;
     let mut memory = Vec::new();
     let state = partition.state.lock();
-    for generation in &state.generations {
+    for (at, generation) in state.generations.iter().enumerate() {
+        // What a generation has above the start of the next one is not of the partition.
+        let next = state.generations.get(at + 1);
+        let bound = next.map_or(u64::MAX, |next| next.start);
         let runs = generation.runs.iter().filter(|run| !run.is_empty());
         let runs = runs.map(|run| (run.base, run.max_timestamp, run.all()));
         memory.push((
             generation.epoch,
             generation.written,
+            bound,
             runs.collect::<Vec<_>>(),
         ));
     }
     drop(state);
     let files: Vec<_> = partition.table.lock().files.values().cloned().collect();
     let mut all = Vec::new();
-    for (epoch, written, runs) in memory {
+    for (epoch, written, bound, runs) in memory {
         let disk_end = runs.first().map_or(written, |(base, ..)| *base);
         let own = files.iter().filter(|file| file.epoch == epoch);
         let own: Vec<_> = own.filter(|file| file.base < disk_end).collect();
@@ -167,7 +173,7 @@ fn candidates(engine: &Engine, partition: &Arc<PartitionLog>) -> Result<Vec<Cand
                     } else {
                         place.max_before
                     };
-                    let end = place.next_base.unwrap_or(file_end).min(file_end);
+                    let end = place.next_base.unwrap_or(file_end).min(file_end).min(bound);
                     let source = Source::Disk(Arc::clone(file), place);
                     all.push(Candidate {
                         epoch,
@@ -183,7 +189,7 @@ fn candidates(engine: &Engine, partition: &Arc<PartitionLog>) -> Result<Vec<Cand
                 epoch,
                 source: Source::Memory(bytes),
                 max,
-                end: u64::MAX,
+                end: bound,
             });
         }
     }

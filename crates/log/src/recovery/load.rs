@@ -14,7 +14,8 @@ use crate::engine::Engine;
 use crate::format::batch::{self, BatchHead};
 use crate::format::checkpoint::{GenerationEntry, PartitionEntry};
 use crate::format::record::Record;
-use crate::partition::{FilePlace, GenerationState, PartitionLog, State};
+use crate::generation::{FilePlace, GenerationState, Record as Opening};
+use crate::partition::{PartitionLog, State};
 use crate::run::Run;
 use crate::segment::{self, Wish};
 
@@ -69,7 +70,10 @@ fn state(entry: &PartitionEntry) -> State {
     state.fencing = entry.fence;
     state.is_bound = !entry.is_forgotten;
     state.is_forgotten = entry.is_forgotten;
-    state.generations = entry.generations.iter().map(generation).collect();
+    state.left_over = u32::from(entry.has_left_over);
+    for entry in &entry.generations {
+        state.insert(generation(entry));
+    }
     let end = entry.generations.last().map_or(0, |last| last.end);
     state.producers = entry.producers.clone().filter(|(at, _)| *at <= end);
     state
@@ -77,6 +81,8 @@ fn state(entry: &PartitionEntry) -> State {
 
 fn generation(entry: &GenerationEntry) -> GenerationState {
     let mut generation = GenerationState::new(entry.epoch, entry.start, entry.descriptor.clone());
+    generation.record = Opening::Durable;
+    generation.last = entry.last;
     generation.end = entry.end;
     generation.durable = entry.end;
     generation.written = entry.synced;
@@ -197,6 +203,7 @@ fn check(partition: &PartitionLog, findings: &mut Vec<String>) {
             findings.push(format!("{name}: offsets {from} to {to} are in no tail"));
             generation.lost.push((from, to));
         }
+        generation.last = generation.checksum_at(generation.end);
         if at + 1 < last {
             generation.seal_run();
         }

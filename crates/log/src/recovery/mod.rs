@@ -178,6 +178,7 @@ fn start(
     slots.newest = slot;
     slots.seq = header.seq;
     slots.scrub = header.scrub;
+    slots.is_old = header.version < crate::format::VERSION;
     let entries = body
         .partitions
         .into_iter()
@@ -255,6 +256,7 @@ fn engine(
         fill: Mutex::default(),
         evictable: Mutex::new(VecDeque::new()),
         handles: Mutex::default(),
+        room: crate::admission::Bell::default(),
         held: crate::run::Held::default(),
         is_disk_full: AtomicBool::new(false),
         has_kept: AtomicBool::new(false),
@@ -277,6 +279,10 @@ fn finish(engine: &Engine, replay: &Replay, groups: &mut Groups<'_>) -> Result<(
         }
         engine.slots.lock().scrub = true;
         close(engine)?;
+        close(engine)?;
+    }
+    // A release that does not know what may follow in the journal is to refuse the directory.
+    if engine.slots.lock().is_old {
         close(engine)?;
     }
     while engine.slots.lock().x.iter().any(Option::is_none) {
@@ -345,7 +351,11 @@ fn boot_group(engine: &Engine, replay: &Replay) -> Result<(), Failure> {
 /// A crash may have come between the record and the files.
 fn remove_forgotten(engine: &Engine) {
     for partition in engine.all_partitions() {
-        if partition.state.lock().is_forgotten {
+        let has_left_over = {
+            let state = partition.state.lock();
+            state.is_forgotten || state.left_over > 0
+        };
+        if has_left_over {
             engine.removals.push(Removal::Forgotten(partition));
         }
     }

@@ -345,9 +345,11 @@ impl Replay {
                 }
                 true
             }
+            Record::Drop(epoch) => drop_generation(entry, epoch),
             Record::Forget(epoch) => {
                 entry.fence = entry.fence.max(epoch);
                 entry.is_forgotten = true;
+                entry.has_left_over = true;
                 entry.generations.clear();
                 entry.producers = None;
                 true
@@ -374,6 +376,7 @@ impl Replay {
             incarnation,
             fence: LeaderEpoch(0),
             is_forgotten: false,
+            has_left_over: false,
             generations: Vec::new(),
             producers: None,
         };
@@ -389,6 +392,9 @@ fn find(entry: &mut PartitionEntry, epoch: LeaderEpoch) -> Option<&mut Generatio
 
 fn cut(generation: &mut GenerationEntry, end: u64) {
     let end = end.max(generation.start);
+    if end < generation.end {
+        generation.last = None;
+    }
     generation.end = generation.end.min(end);
     generation.synced = generation.synced.min(end);
     generation.lost.retain(|(from, _)| *from < end);
@@ -430,6 +436,7 @@ fn batch(entry: &mut PartitionEntry, bytes: &[u8], findings: &mut Vec<String>) -
         cut(generation, base);
     }
     generation.end = head.end();
+    generation.last = head.crc_to_keep();
     true
 }
 
@@ -452,6 +459,7 @@ fn point(entry: &mut PartitionEntry, pointer: &Pointer, findings: &mut Vec<Strin
     }
     // A pointer is a checkpoint of its partition (rule PointerCoversAll).
     generation.end = pointer.end;
+    generation.last = (pointer.last_crc != 0).then_some(pointer.last_crc);
     generation.synced = pointer.end;
     generation.file_base = pointer.file_base;
     generation.next_block = pointer.first_block.saturating_add(pointer.blocks);
@@ -459,15 +467,12 @@ fn point(entry: &mut PartitionEntry, pointer: &Pointer, findings: &mut Vec<Strin
 }
 
 fn open(entry: &mut PartitionEntry, epoch: LeaderEpoch, start: u64, descriptor: &[u8]) -> bool {
-    if let Some(last) = entry.generations.last() {
-        if epoch <= last.epoch {
-            return false;
-        }
-        if last.start == last.end && last.lost.is_empty() {
-            entry.generations.pop();
-        }
+    let held = &mut entry.generations;
+    let at = held.partition_point(|generation| generation.epoch < epoch);
+    if held.get(at).is_some_and(|above| above.epoch == epoch) {
+        return false;
     }
-    entry.generations.push(GenerationEntry {
+    let opened = GenerationEntry {
         epoch,
         start,
         end: start,
@@ -476,7 +481,19 @@ fn open(entry: &mut PartitionEntry, epoch: LeaderEpoch, start: u64, descriptor: 
         next_block: 0,
         lost: Vec::new(),
         descriptor: Bytes::copy_from_slice(descriptor),
+        last: None,
         tail: Bytes::new(),
-    });
+    };
+    held.insert(at, opened);
+    true
+}
+
+fn drop_generation(entry: &mut PartitionEntry, epoch: LeaderEpoch) -> bool {
+    let mut held = entry.generations.iter();
+    let Some(at) = held.position(|generation| generation.epoch == epoch) else {
+        return false;
+    };
+    let gone = entry.generations.remove(at);
+    entry.has_left_over |= gone.end > gone.start || gone.next_block > 0;
     true
 }

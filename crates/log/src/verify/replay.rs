@@ -103,7 +103,7 @@ impl State {
                 return Some(format!("partition {} is missing", mine.name));
             };
             let ends = |partition: &Partition| -> Vec<_> {
-                // One that holds nothing is dropped when the next one opens: the newer slot may lack it.
+                // An older release dropped one that holds nothing when the next one opened: the newer slot may lack it.
                 let generations = partition.generations.iter();
                 let held = generations.filter(|g| g.start < g.end || !g.lost.is_empty());
                 held.map(|g| (g.epoch, g.start, g.end)).collect()
@@ -193,6 +193,7 @@ impl State {
                 partition.fence = partition.fence.max(epoch);
                 partition.generations.clear();
             }),
+            Record::Drop(epoch) => self.at(local)?.drop_generation(epoch),
             Record::Generation { epoch, start, .. } => self.at(local)?.open(epoch, start),
             Record::Truncate { epoch, end } => self.at(local)?.truncate(epoch, end),
             Record::Batch(bytes) => self.at(local)?.append(bytes),
@@ -282,16 +283,15 @@ impl Partition {
     }
 
     fn open(&mut self, epoch: LeaderEpoch, start: u64) -> Result<(), Contradiction> {
-        if let Some(last) = self.generations.last()
-            && last.epoch >= epoch
+        let at = self.generations.partition_point(|held| held.epoch < epoch);
+        if self
+            .generations
+            .get(at)
+            .is_some_and(|held| held.epoch == epoch)
         {
-            let what = format!("generation {epoch} opens after {}", last.epoch);
-            return Err(self.wrong(what, None));
+            return Err(self.wrong(format!("generation {epoch} opens twice"), None));
         }
-        // An empty generation is dropped when the next one opens.
-        let is_empty = |last: &mut Generation| last.start == last.end && last.lost.is_empty();
-        drop(self.generations.pop_if(is_empty));
-        self.generations.push(Generation {
+        let opened = Generation {
             epoch,
             start,
             end: start,
@@ -301,7 +301,14 @@ impl Partition {
             lost: Vec::new(),
             batches: 0,
             pointers: Vec::new(),
-        });
+        };
+        self.generations.insert(at, opened);
+        Ok(())
+    }
+
+    fn drop_generation(&mut self, epoch: LeaderEpoch) -> Result<(), Contradiction> {
+        let at = self.generation(epoch)?;
+        drop(self.generations.remove(at));
         Ok(())
     }
 

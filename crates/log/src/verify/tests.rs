@@ -97,6 +97,7 @@ fn slots(disk: &Simulated) {
             incarnation: 5,
             fence: EPOCH,
             is_forgotten: false,
+            has_left_over: false,
             generations: vec![GenerationEntry {
                 epoch: EPOCH,
                 start: 0,
@@ -106,6 +107,7 @@ fn slots(disk: &Simulated) {
                 next_block: 2,
                 lost: Vec::new(),
                 descriptor: Bytes::new(),
+                last: None,
                 tail: tail.clone(),
             }],
             producers: None,

@@ -32,11 +32,17 @@ use parking_lot::Mutex;
 pub struct Seen {
     pub durable: Mutex<Vec<Durable>>,
     pub failed: Mutex<Option<Failure>>,
+    /// Asked at the first report, with its answer.
+    pub at_report: Mutex<Option<Box<dyn Fn() -> bool + Send + Sync>>>,
+    pub answered_first: Mutex<Option<bool>>,
 }
 
 impl Events for Seen {
     fn durable(&self, ends: &[Durable]) {
         self.durable.lock().extend_from_slice(ends);
+        if let Some(ask) = &*self.at_report.lock() {
+            self.answered_first.lock().get_or_insert_with(ask);
+        }
     }
 
     fn failed(&self, failure: Failure) {
