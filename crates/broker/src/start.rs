@@ -60,7 +60,8 @@ pub(crate) async fn start(
         node: settings.node,
         incarnation: log.bind(CATALOG).await.map_err(failed)?,
     };
-    let mut machine = take_up(voter, &settings, &recovered)?;
+    let seed = world.random.next_u64();
+    let mut machine = take_up(voter, &settings, &recovered, seed)?;
     let (proposals, received) = mpsc::channel(controller::WAITING_MAX);
     let clock = Arc::clone(&world.clock);
     let (outside, mut heard) = Outside::new(settings.node, recovered.boot, log.clone(), clock);
@@ -136,6 +137,7 @@ fn take_up(
     voter: Member,
     settings: &Settings,
     recovered: &Recovered,
+    seed: u64,
 ) -> Result<Machine, StartError> {
     let empty = Stream::default();
     let stream = recovered
@@ -143,7 +145,7 @@ fn take_up(
         .iter()
         .find(|stream| stream.group == CATALOG_GROUP)
         .unwrap_or(&empty);
-    Machine::resume(voter, stream).map_err(|error| StartError::Damaged {
+    Machine::resume(voter, stream, seed).map_err(|error| StartError::Damaged {
         dir: settings.data_dir.clone(),
         what: error.to_string(),
     })

@@ -13,6 +13,7 @@ use floe_model::{
 use floe_replication::replica::Opened;
 use floe_replication::{Chain, Leader, Member, Sealed};
 
+use crate::consensus::Configuration;
 use crate::rule::{Rule, keeps};
 
 /// Identity of a cluster: 128 random bits, made with its first node.
@@ -35,6 +36,8 @@ pub struct Catalog {
     pub controller: Option<NodeId>,
     /// Index of the last entry applied; rises with every change.
     pub index: u64,
+    /// Who votes on entries and who listens; empty while only one node was ever asked.
+    pub configuration: Configuration,
     /// Registered nodes.
     pub nodes: BTreeMap<NodeId, Node>,
     /// Lives of nodes that were replaced, oldest first, bounded: one that comes back is refused by name.

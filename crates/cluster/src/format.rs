@@ -1,8 +1,10 @@
 //! Every layout the catalog persists: the command in an entry, the snapshot, the descriptor stored with a generation's data.
 //!
 //! ```text
-//! entry      {index, term} by the log's stream, then Record{version 2, one of its commands}
-//! snapshot   Snapshot{version 2, index, nodes, topics, tombstones, ...}
+//! entry      {index, term} by the log's stream, then nothing (a new leader's first), Record{version 2, one of its commands}
+//!            or Recorded{version 2, configuration or committed index}
+//! snapshot   Snapshot{version 2, index, nodes, topics, tombstones, ..., configuration}
+//! message    Message{version 2, from, to, term, entries, one of its bodies}, between voters
 //! descriptor Descriptor{version 2, leader, members}: lets an offline tool rebuild a lost catalog
 //! ```
 //! Protocol Buffers (proto3), ids as fixed bytes: fields can be added, and release N reads what N-1 wrote. A version above the one
@@ -11,8 +13,11 @@
 //! Version 1 was that of one node: a topic in it has one copy (replication factor 1, q = 1), a table if it is internal; a node in
 //! it does not say which life its directory is.
 
+mod consensus;
 mod messages;
 mod read;
+#[cfg(test)]
+mod tests;
 mod write;
 
 use std::collections::BTreeMap;
@@ -23,6 +28,10 @@ use floe_replication::{Leader, Member};
 use prost::Message as _;
 
 use crate::{Catalog, Command, Tombstone};
+pub use consensus::{
+    ENTRIES_PER_MESSAGE_MAX, MESSAGE_BYTES_MAX, decode_configuration, decode_message,
+    decode_payload, encode_configuration, encode_message, encode_payload,
+};
 use read::{id, leader, members, name, node_of, topic_of};
 use write::{kind_of, list};
 
@@ -123,6 +132,7 @@ pub fn encode_snapshot(catalog: &Catalog) -> Bytes {
                 })
             })
             .collect(),
+        configuration: consensus::recorded(&catalog.configuration),
     };
     snapshot.encode_to_vec().into()
 }
@@ -135,6 +145,7 @@ pub fn decode_snapshot(bytes: &[u8]) -> Result<Catalog, Undecodable> {
         index: snapshot.index,
         next_producer_id: snapshot.next_producer_id,
         epoch_floor: snapshot.epoch_floor.map(LeaderEpoch),
+        configuration: consensus::unrecorded(snapshot.configuration)?,
         ..Catalog::default()
     };
     for node in snapshot.nodes {

@@ -6,7 +6,7 @@
 mod apply;
 mod catalog;
 mod command;
-mod consensus;
+pub mod consensus;
 mod duties;
 mod effect;
 pub mod format;
@@ -21,7 +21,7 @@ mod tests;
 pub use apply::Applied;
 pub use catalog::{Catalog, ClusterId, Endpoint, Node, Partition, Times, Tombstone, Topic};
 pub use command::{Claim, Command, Forgetting, NewPartition, NewTopic, RenewedCopy, Transition};
-pub use consensus::{Consensus, Entry, OneVoter, Ready, Vote};
+pub use consensus::{Consensus, Entry, Ready, Vote};
 pub use duties::{Holdings, duties};
 pub use effect::Effect;
 pub use floe_replication::{EpochEnd, Leader, Member, Sealed};

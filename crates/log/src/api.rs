@@ -121,6 +121,16 @@ impl Stream {
         let snapshot = self.snapshot.as_ref().map_or(0, |snapshot| snapshot.index);
         self.entries.last().map_or(snapshot, |entry| entry.index)
     }
+
+    /// Whether a snapshot only stands for what is in here, too: it was made of these entries, not put in their place.
+    pub(crate) fn leads_to(&self, snapshot: &Snapshot) -> bool {
+        let held = self.snapshot.as_ref();
+        held.is_some_and(|held| held.index >= snapshot.index)
+            || self
+                .entries
+                .iter()
+                .any(|entry| (entry.index, entry.term) == (snapshot.index, snapshot.term))
+    }
 }
 
 /// Term and vote of a consensus group (`(node, incarnation)` is a voter's id; zeros: nobody).

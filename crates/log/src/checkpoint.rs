@@ -46,8 +46,48 @@ struct Tail {
     runs: Vec<(u64, Part)>,
 }
 
-/// Writes a checkpoint, if anything is new or `even_if_clean`. `false`: nothing was new.
+/// Writes a checkpoint, if anything is new or `even_if_clean`; two when a stream gets a snapshot. `false`: nothing was new, or
+/// there is no room.
 pub(crate) fn step(engine: &Engine, even_if_clean: bool) -> Result<bool, Failure> {
+    let installs = std::mem::take(&mut *engine.installs.lock());
+    if installs.is_empty() {
+        return write(engine, even_if_clean);
+    }
+    for install in &installs {
+        let snapshot = install.snapshot.clone();
+        engine.streams.lock().install(install.group, snapshot);
+    }
+    let mut result = Ok(true);
+    // Durable: in both slots, since the journal does not have it.
+    for _ in 0..2 {
+        if matches!(result, Ok(true)) {
+            result = write(engine, true);
+        }
+    }
+    match &result {
+        Ok(true) => installs
+            .into_iter()
+            .for_each(|install| install.promise.resolve(Ok(()))),
+        Ok(false) => {
+            engine.installs.lock().extend(installs);
+            engine.checkpoint_wanted.set();
+        }
+        Err(failure) => installs
+            .into_iter()
+            .for_each(|install| install.promise.resolve(Err(failure.clone()))),
+    }
+    result
+}
+
+/// After a failure nothing is put in place any more.
+pub(crate) fn give_up(engine: &Engine, failure: &Failure) {
+    let installs = std::mem::take(&mut *engine.installs.lock());
+    for install in installs {
+        install.promise.resolve(Err(failure.clone()));
+    }
+}
+
+fn write(engine: &Engine, even_if_clean: bool) -> Result<bool, Failure> {
     let mut slots = engine.slots.lock();
     let newest = engine.ring.newest.load(Ordering::Acquire);
     // Taken before the snapshot: what is kept from here on is for the next one.

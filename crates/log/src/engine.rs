@@ -15,11 +15,12 @@ use crate::format::identity::Identity;
 use crate::journal::{Command, Journal};
 use crate::partition::PartitionLog;
 use crate::read::cold::ColdJob;
+use crate::receipt::Promise;
 use crate::removal::Removal;
 use crate::ring::Ring;
 use crate::slots::Slots;
 use crate::streams::Streams;
-use crate::{Config, Events, Failure};
+use crate::{Config, Events, Failure, Snapshot};
 
 /// See the module.
 pub(crate) struct Engine {
@@ -39,6 +40,8 @@ pub(crate) struct Engine {
     /// Held for a step of the journal, and for the snapshot of a checkpoint between two steps.
     pub(crate) journal: Mutex<Journal>,
     pub(crate) streams: Mutex<Streams>,
+    /// Snapshots that the next checkpoint puts in place.
+    pub(crate) installs: Mutex<Vec<Install>>,
     pub(crate) jobs: Queue<Job>,
     pub(crate) removals: Queue<Removal>,
     pub(crate) cold: Queue<ColdJob>,
@@ -67,6 +70,13 @@ pub(crate) struct Engine {
     pub(crate) threads: Mutex<Vec<std::thread::JoinHandle<()>>>,
     /// The directory is ours while this is held: until the log is closed.
     pub(crate) lock: Mutex<Option<Box<dyn Send + Sync>>>,
+}
+
+/// A snapshot that goes in place of a catalog stream's entries.
+pub(crate) struct Install {
+    pub(crate) group: u32,
+    pub(crate) snapshot: Snapshot,
+    pub(crate) promise: Promise,
 }
 
 /// A written run: partition, epoch, base.

@@ -9,7 +9,7 @@ use floe_model::{Incarnation, LeaderEpoch, Offset, Timestamp, TopicPartition};
 use crate::admission;
 use crate::append;
 use crate::control;
-use crate::engine::Engine;
+use crate::engine::{Engine, Install};
 use crate::format::record::RECORD_HEADER;
 use crate::format::sector::PAYLOAD;
 use crate::journal::{Command, Step};
@@ -298,6 +298,27 @@ impl Log {
     /// disk, which says the same.
     pub fn compact(&self, group: u32, snapshot: Snapshot) {
         self.engine.streams.lock().compact(group, snapshot);
+    }
+
+    /// Puts a snapshot in place of all entries of a stream, those above its index too; the vote stays.
+    ///
+    /// Durable: when the receipt is kept, by a checkpoint in both slots, so that no replay begins before it (a snapshot may be
+    /// larger than a group). Order: no append to the stream is under way, and none is made before the receipt is kept.
+    pub fn install(&self, group: u32, snapshot: Snapshot) -> Receipt {
+        let (promise, receipt) = promise();
+        let failure = self.engine.failure().cloned();
+        if failure.is_some() || self.engine.is_closing() {
+            promise.resolve(Err(failure.unwrap_or_else(Failure::closed)));
+            return receipt;
+        }
+        let install = Install {
+            group,
+            snapshot,
+            promise,
+        };
+        self.engine.installs.lock().push(install);
+        self.engine.checkpoint_wanted.set();
+        receipt
     }
 
     /// Removes whole segment files that end at or below `offset`, in the background.

@@ -59,6 +59,14 @@ impl Streams {
         true
     }
 
+    /// In place of everything but the vote. Entries that stand above the snapshot's index came from a log that need not agree with
+    /// it below, so they go, too.
+    pub(crate) fn install(&mut self, group: u32, snapshot: Snapshot) {
+        let stream = self.stream(group);
+        stream.entries.clear();
+        stream.snapshot = Some(snapshot);
+    }
+
     pub(crate) fn compact(&mut self, group: u32, snapshot: Snapshot) {
         let stream = self.stream(group);
         let known = stream.snapshot.as_ref().map_or(0, |held| held.index);

@@ -145,7 +145,8 @@ fn checkpoints(engine: &Arc<Engine>) {
             continue;
         }
         seen = last;
-        if engine.failure().is_some() {
+        if let Some(failure) = engine.failure() {
+            checkpoint::give_up(engine, failure);
             continue;
         }
         match checkpoint::step(engine, false) {

@@ -1,12 +1,15 @@
 //! The catalog's state machine over the log's stream: propose, store, apply, carry out, publish.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
+use bytes::Bytes;
+use floe_cluster::consensus::{Configuration, Position, Refusal, Stored, Voter};
 use floe_cluster::{
-    Applied, Catalog, Command, Consensus, Entry, OneVoter, Undecodable, Vote, format,
+    Applied, Catalog, Command, Consensus, Entry, Ready, Undecodable, Vote, consensus, format,
 };
 use floe_log::{CatalogEntry, Failure, Snapshot, Stream};
-use floe_model::NodeId;
+use floe_model::{Incarnation, NodeId};
 use floe_replication::Member;
 
 use crate::node::Node;
@@ -21,16 +24,32 @@ const ENTRY_BYTES_MAX: usize = 1 << 20;
 /// Bytes of entries that go into the log at a time: well below its largest group.
 const APPEND_BYTES_MAX: usize = 1 << 20;
 
-/// The catalog that a stored stream leads to.
+/// The catalog that all of a stored stream leads to, be it agreed or not.
 pub(crate) fn fold(stream: &Stream) -> Result<Catalog, Undecodable> {
-    let mut catalog = match &stream.snapshot {
-        Some(snapshot) => format::decode_snapshot(&snapshot.data)?,
-        None => Catalog::default(),
-    };
-    for entry in &stream.entries {
-        catalog.apply(entry.index, format::decode(&entry.data)?);
+    let mut catalog = base(stream)?;
+    for entry in entries(stream)? {
+        catalog.apply_entry(entry.index, entry.payload)?;
     }
     Ok(catalog)
+}
+
+/// The catalog that the entries build on.
+fn base(stream: &Stream) -> Result<Catalog, Undecodable> {
+    match &stream.snapshot {
+        Some(snapshot) => format::decode_snapshot(&snapshot.data),
+        None => Ok(Catalog::default()),
+    }
+}
+
+fn entries(stream: &Stream) -> Result<Vec<Entry>, Undecodable> {
+    let entries = stream.entries.iter().map(|entry| {
+        Ok(Entry {
+            index: entry.index,
+            term: entry.term,
+            payload: format::decode_payload(&entry.data)?,
+        })
+    });
+    entries.collect()
 }
 
 /// See the module.
@@ -40,42 +59,40 @@ pub(crate) struct Machine {
     /// What was stored since the last snapshot.
     entries: usize,
     entry_bytes: usize,
-    last_term: u64,
     node: Option<Arc<Node>>,
 }
 
 impl Machine {
-    /// Takes up what the log kept.
-    pub(crate) fn resume(me: Member, stream: &Stream) -> Result<Self, Undecodable> {
-        let snapshot = stream.snapshot.as_ref();
-        let entries: Vec<_> = stream
-            .entries
-            .iter()
-            .map(|entry| Entry {
-                index: entry.index,
-                term: entry.term,
-                command: entry.data.clone(),
-            })
-            .collect();
-        let vote = Vote {
-            term: stream
-                .vote
-                .term
-                .max(snapshot.map_or(0, |snapshot| snapshot.term)),
-            voted_for: None,
+    /// Takes up what the log kept. `seed` spreads election timeouts.
+    pub(crate) fn resume(me: Member, stream: &Stream, seed: u64) -> Result<Self, Undecodable> {
+        let mut catalog = base(stream)?;
+        let stored = Stored {
+            vote: vote(stream.vote),
+            snapshot: stream
+                .snapshot
+                .as_ref()
+                .map(|snapshot| consensus::Snapshot {
+                    at: Position {
+                        index: snapshot.index,
+                        term: snapshot.term,
+                    },
+                    configuration: catalog.configuration.clone(),
+                    data: snapshot.data.clone(),
+                }),
+            entries: entries(stream)?,
         };
+        let mut voter = Voter::resume(me, Configuration::alone(me), stored, seed);
+        // What is known to be agreed was applied in an earlier life; its effects are taken from the catalog, at start.
+        for entry in voter.ready().committed {
+            catalog.apply_entry(entry.index, entry.payload)?;
+        }
+        voter.campaign();
+        let sizes = stream.entries.iter().map(|entry| entry.data.len());
         Ok(Self {
-            entries: entries.len(),
-            entry_bytes: entries.iter().map(|entry| entry.command.len()).sum(),
-            last_term: vote.term,
-            voter: Box::new(OneVoter::resume(
-                me,
-                vote,
-                snapshot.map_or(0, |snapshot| snapshot.index),
-                entries,
-            )),
-            // What was stored was applied in an earlier life; its effects are taken from the catalog, at start.
-            catalog: fold(stream)?,
+            entries: stream.entries.len(),
+            entry_bytes: sizes.sum(),
+            voter: Box::new(voter),
+            catalog,
             node: None,
         })
     }
@@ -95,32 +112,20 @@ impl Machine {
     /// Has commands agreed, stored, applied and carried out; one answer each.
     pub(crate) async fn commit(&mut self, commands: &[Command]) -> Result<Vec<Applied>, Failure> {
         let node = self.node();
-        for command in commands {
-            let index = self.voter.propose(format::encode(command));
-            assert!(index.is_some(), "a group of one voter always has a leader");
-        }
+        let mut waiting: VecDeque<Bytes> = commands.iter().map(format::encode).collect();
         let mut applied = Vec::with_capacity(commands.len());
         loop {
+            self.propose(&mut waiting);
             let ready = self.voter.ready();
-            if let Some(vote) = ready.vote {
-                node.log.vote(CATALOG_GROUP, stored_vote(vote)).await?;
-            }
-            let last = ready.append.last().map(|entry| (entry.index, entry.term));
-            if let Some((index, term)) = last {
-                self.store(&node, ready.append).await?;
-                self.last_term = term;
-                self.voter.stored(index);
-            }
-            let is_idle = last.is_none() && ready.committed.is_empty();
-            for entry in ready.committed {
-                if entry.index > self.catalog.index {
-                    let command = format::decode(&entry.command)
-                        .expect("an entry proposed by this process decodes");
-                    applied.push(self.catalog.apply(entry.index, command));
-                }
-            }
-            if is_idle {
+            if ready.is_idle() {
                 break;
+            }
+            let number = ready.number;
+            let committed = self.store(&node, ready).await?;
+            self.voter.stored(number);
+            for entry in committed {
+                let result = self.catalog.apply_entry(entry.index, entry.payload);
+                applied.extend(result.expect("an entry proposed by this process decodes"));
             }
         }
         self.carry_out(&node, &applied).await?;
@@ -128,35 +133,47 @@ impl Machine {
         Ok(applied)
     }
 
-    async fn store(&mut self, node: &Node, entries: Vec<Entry>) -> Result<(), Failure> {
-        self.entries += entries.len();
-        self.entry_bytes += entries
-            .iter()
-            .map(|entry| entry.command.len())
-            .sum::<usize>();
+    fn propose(&mut self, waiting: &mut VecDeque<Bytes>) {
+        while let Some(command) = waiting.pop_front() {
+            match self.voter.propose(command.clone()) {
+                Ok(_) => {}
+                Err(Refusal::Busy) => return waiting.push_front(command),
+                Err(refusal) => panic!("a voter that is alone takes every command: {refusal}"),
+            }
+        }
+    }
+
+    /// Stores what is to be stored, in one flush if the log has it so; the entries to apply.
+    async fn store(&mut self, node: &Node, ready: Ready) -> Result<Vec<Entry>, Failure> {
         let mut receipts = Vec::new();
+        if let Some(vote) = ready.vote {
+            receipts.push(node.log.vote(CATALOG_GROUP, stored_vote(vote)));
+        }
         let mut chunk = Vec::new();
         let mut chunk_bytes = 0;
-        for entry in entries {
-            if chunk_bytes + entry.command.len() > APPEND_BYTES_MAX && !chunk.is_empty() {
-                receipts.push(
-                    node.log
-                        .catalog_append(CATALOG_GROUP, std::mem::take(&mut chunk)),
-                );
+        for entry in ready.append {
+            let data = format::encode_payload(&entry.payload);
+            if chunk_bytes + data.len() > APPEND_BYTES_MAX && !chunk.is_empty() {
+                let full = std::mem::take(&mut chunk);
+                receipts.push(node.log.catalog_append(CATALOG_GROUP, full));
                 chunk_bytes = 0;
             }
-            chunk_bytes += entry.command.len();
+            chunk_bytes += data.len();
+            self.entries += 1;
+            self.entry_bytes += data.len();
             chunk.push(CatalogEntry {
                 index: entry.index,
                 term: entry.term,
-                data: entry.command,
+                data,
             });
         }
-        receipts.push(node.log.catalog_append(CATALOG_GROUP, chunk));
+        if !chunk.is_empty() {
+            receipts.push(node.log.catalog_append(CATALOG_GROUP, chunk));
+        }
         for receipt in receipts {
             receipt.await?;
         }
-        Ok(())
+        Ok(ready.committed)
     }
 
     /// Has this node do what the commands mean for it, then publishes the catalog.
@@ -181,10 +198,11 @@ impl Machine {
         }
         self.entries = 0;
         self.entry_bytes = 0;
+        let snapshot = self.voter.compact(format::encode_snapshot(&self.catalog));
         let snapshot = Snapshot {
-            index: self.catalog.index,
-            term: self.last_term,
-            data: format::encode_snapshot(&self.catalog),
+            index: snapshot.at.index,
+            term: snapshot.at.term,
+            data: snapshot.data,
         };
         node.log.compact(CATALOG_GROUP, snapshot);
     }
@@ -206,5 +224,16 @@ fn stored_vote(vote: Vote) -> floe_log::Vote {
         term: vote.term,
         node: node.into(),
         incarnation,
+    }
+}
+
+fn vote(stored: floe_log::Vote) -> Vote {
+    let member = Member {
+        node: NodeId(stored.node as u32),
+        incarnation: Incarnation(stored.incarnation),
+    };
+    Vote {
+        term: stored.term,
+        voted_for: (stored.incarnation != 0).then_some(member),
     }
 }

@@ -10,6 +10,8 @@ mod topic;
 use crate::PRODUCER_IDS_PER_BLOCK;
 use crate::catalog::Catalog;
 use crate::command::Command;
+use crate::consensus::Payload;
+use crate::format::{self, Undecodable};
 use crate::{Effect, Refusal};
 
 /// What came of a command.
@@ -28,6 +30,25 @@ impl Applied {
 }
 
 impl Catalog {
+    /// Applies an entry, whatever it is; what came of it if it is a command.
+    pub fn apply_entry(
+        &mut self,
+        index: u64,
+        payload: Payload,
+    ) -> Result<Option<Applied>, Undecodable> {
+        match payload {
+            Payload::Blank | Payload::Known(_) => self.index = index,
+            Payload::Configuration(configuration) => {
+                self.index = index;
+                self.configuration = configuration;
+            }
+            Payload::Command(command) => {
+                return Ok(Some(self.apply(index, format::decode(&command)?)));
+            }
+        }
+        Ok(None)
+    }
+
     /// Applies the command of the entry at `index`.
     pub fn apply(&mut self, index: u64, command: Command) -> Applied {
         self.index = index;

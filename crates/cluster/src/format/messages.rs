@@ -80,6 +80,16 @@ pub(super) struct Snapshot {
     /// Oldest first.
     #[prost(message, repeated, tag = "10")]
     pub(super) past_lives: Vec<Member>,
+    #[prost(message, optional, tag = "11")]
+    pub(super) configuration: Option<Configuration>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct Configuration {
+    #[prost(message, repeated, tag = "1")]
+    pub(super) voters: Vec<Member>,
+    #[prost(message, repeated, tag = "2")]
+    pub(super) learners: Vec<Member>,
 }
 
 #[derive(Clone, Copy, PartialEq, prost::Message)]

@@ -19,7 +19,7 @@ use floe_world::{Disk, OpenOptions};
 use parking_lot::{Mutex, RwLock};
 
 use crate::engine::{Engine, Inbox, Queue, Signal};
-use crate::format::checkpoint::{Body, PartitionEntry, SlotHeader};
+use crate::format::checkpoint::{Body, PartitionEntry};
 use crate::format::identity::Identity;
 use crate::format::record::Record;
 use crate::format::sector::{GROUP_SECTORS_MAX, GroupWriter, SECTOR, Seed};
@@ -150,19 +150,15 @@ fn start(
     read: [Slot; 2],
     groups: &mut Groups<'_>,
 ) -> Result<(Replay, Option<u64>), Failure> {
-    let mut newest: Option<(usize, SlotHeader, Body)> = None;
+    let mut good = Vec::new();
     for (slot, read) in read.into_iter().enumerate() {
         if let Slot::Good(header, body) = read {
             slots.x[slot] = Some(header.x);
-            if newest
-                .as_ref()
-                .is_none_or(|(_, held, _)| header.seq > held.seq)
-            {
-                newest = Some((slot, header, body));
-            }
+            good.push((slot, header, body));
         }
     }
-    let Some((slot, header, body)) = newest else {
+    good.sort_by_key(|(_, header, _)| header.seq);
+    let Some((slot, header, body)) = good.pop() else {
         let (lsn, boot) = groups.highest()?;
         let end = lsn + GROUP_SECTORS_MAX as u64;
         let finding = "both checkpoints are unreadable: nothing on this disk can be trusted";
@@ -175,6 +171,11 @@ fn start(
             None,
         ));
     };
+    if let Some((older, _, before)) = good.pop()
+        && lacks_snapshot(&before, &body)
+    {
+        slots.x[older] = None;
+    }
     slots.newest = slot;
     slots.seq = header.seq;
     slots.scrub = header.scrub;
@@ -190,6 +191,17 @@ fn start(
         header.boot,
     );
     Ok((replay, Some(header.x)))
+}
+
+/// Whether a stream's snapshot may have been put in place by the newer checkpoint alone, which a power cut leaves behind: the
+/// journal after the older one may not lead to it, so that one is written anew.
+fn lacks_snapshot(older: &Body, newer: &Body) -> bool {
+    newer.streams.iter().any(|stream| {
+        let mut before = older.streams.iter();
+        let before = before.find(|held| held.group == stream.group);
+        let mut snapshot = stream.snapshot.iter();
+        snapshot.any(|snapshot| !before.is_some_and(|before| before.leads_to(snapshot)))
+    })
 }
 
 fn lowest(slots: &Slots, end: u64) -> u64 {
@@ -245,6 +257,7 @@ fn engine(
         inbox: Inbox::default(),
         journal: Mutex::new(Journal::new(staging, replay.previous)),
         streams: Mutex::new(replay.streams.clone()),
+        installs: Mutex::default(),
         jobs: Queue::default(),
         removals: Queue::default(),
         cold: Queue::default(),

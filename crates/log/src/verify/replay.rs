@@ -135,6 +135,14 @@ impl State {
         }
         for (group, mine) in &self.streams {
             let theirs = other.streams.get(group);
+            // A power cut may leave a snapshot in the newer slot alone: nobody was told of it yet.
+            let vote = theirs.map_or(Vote::default(), |theirs| theirs.vote);
+            let is_put_in_place = mine.snapshot.as_ref().is_some_and(|snapshot| {
+                vote == mine.vote && !theirs.is_some_and(|theirs| theirs.leads_to(snapshot))
+            });
+            if is_put_in_place {
+                continue;
+            }
             let theirs = theirs.map(|stream| (stream.vote, stream.last()));
             let mine = (mine.vote, mine.last());
             if theirs != Some(mine) {
