@@ -8,11 +8,10 @@ use std::time::Duration;
 use floe_cluster::{
     Command, Effect, Partition, RenewedCopy, TRANSITIONS_PER_ENTRY_MAX, Transition,
 };
-use floe_log::{Outcome, PartitionLog, Recovered};
-use floe_model::{LeaderEpoch, Offset, TopicPartition};
+use floe_log::{Generation, PartitionLog, Recovered};
+use floe_model::{LeaderEpoch, TopicPartition};
 use floe_replication::message::Checksum;
 use floe_replication::{Leader, Member, replica};
-use floe_wire::batch::batches;
 use tokio::sync::mpsc;
 
 use super::{CATALOG, commit, failed};
@@ -35,7 +34,7 @@ pub(super) async fn every_generation(
     report_strangers(node, machine, recovered);
     let logs = bind_missing(node, machine).await?;
     renew_copies(node, machine, &logs).await?;
-    hold(node, machine, &logs).await?;
+    hold(node, machine, &logs).await;
     let transitions = seal_all(node, machine, heard).await?;
     for chunk in transitions.chunks(TRANSITIONS_PER_ENTRY_MAX) {
         let applied = commit(node, machine, Command::SealAndOpen(chunk.to_vec())).await?;
@@ -184,7 +183,7 @@ async fn hold(
     node: &Arc<Node>,
     machine: &Machine,
     logs: &HashMap<TopicPartition, Arc<PartitionLog>>,
-) -> Result<(), StartError> {
+) {
     let mut replicas = HashMap::with_capacity(logs.len());
     for (address, log) in logs {
         let open = machine.catalog().partition(*address);
@@ -192,8 +191,8 @@ async fn hold(
         let mut found = Vec::new();
         for held in log.generations() {
             // Of what the catalog has sealed nothing is compared any more.
-            let last = if held.epoch >= open && held.end > held.start {
-                Some(last_batch(node, log, held.end).await?)
+            let last = if held.epoch >= open {
+                last_batch(node, log, &held).await
             } else {
                 None
             };
@@ -209,29 +208,20 @@ async fn hold(
         replicas.insert(*address, replica);
     }
     node.replicas.store(Arc::new(replicas));
-    Ok(())
 }
 
-/// The checksum of the batch that ends at `end`.
-async fn last_batch(
-    node: &Node,
-    log: &Arc<PartitionLog>,
-    end: Offset,
-) -> Result<Checksum, StartError> {
-    let last = Offset(end.0 - 1);
-    let outcome = match node.log.read(log, last, end, 1, true) {
-        Ok(Outcome::Memory(slices)) => Ok(slices),
-        Ok(Outcome::Cold(read)) => read.await,
-        Err(error) => Err(error),
-    };
-    let slices =
-        outcome.map_err(|error| damaged(node, &format!("{}: {error}", log.partition())))?;
-    let views = slices
-        .batches
-        .iter()
-        .flat_map(|bytes| batches(bytes).flatten());
-    let last = views.last().map(|view| Checksum(view.crc()));
-    last.ok_or_else(|| damaged(node, &format!("{}: nothing ends at {end}", log.partition())))
+/// The checksum of a generation's last batch. One that cannot be read is compared with nothing; reading it tells the loss.
+async fn last_batch(node: &Node, log: &Arc<PartitionLog>, held: &Generation) -> Option<Checksum> {
+    if held.last.is_some() {
+        return held.last.map(Checksum);
+    }
+    match node.log.last_checksum(log, held.epoch).await {
+        Ok(last) => last.map(Checksum),
+        Err(error) => {
+            tracing::warn!(partition = %log.partition(), epoch = held.epoch.0, %error, "the last batch cannot be read");
+            None
+        }
+    }
 }
 
 /// Ends every open generation that this node alone can end, and says what is to be opened.

@@ -1,10 +1,11 @@
 //! Power cuts at many moments, failed flushes, flipped bytes: what was acknowledged is there, or its loss is named.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use floe_broker::{NewTopic, ProduceError, Unavailable};
-use floe_model::TopicPartition;
+use floe_broker::{FetchError, NewTopic, ProduceError, Unavailable};
+use floe_model::{Offset, TopicPartition};
 use floe_world::OpenOptions;
 use floe_world::disk::Disk as _;
 
@@ -173,4 +174,56 @@ async fn damage_of_the_only_copy_is_recorded_for_ever_and_the_rest_is_served() {
     let node = outside.start().await;
     let again = node.0.catalog().partition(at).unwrap().sealed.clone();
     assert!(again.iter().any(|sealed| sealed.lossy), "{again:?}");
+}
+
+/// The newest batch lies in a segment and goes bad while the node is down: it starts, and exactly that batch is named.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_last_batch_keeps_no_node_from_starting() {
+    let mut outside = Outside::new();
+    let node = outside.start().await;
+    let at = node.topic("t", 1).await;
+    node.write(at, &["small"]).await;
+    // Large enough to go straight to its segment.
+    node.write(at, &[&"x".repeat(90_000)]).await;
+    drop(node);
+    outside.disk.cut_power();
+    outside.disk = outside.disk.after_power_cut();
+    let holds = |path: &PathBuf| {
+        let file = outside.disk.open(path, OpenOptions::default()).unwrap();
+        let mut bytes = vec![0; file.len().unwrap().next_multiple_of(4096) as usize];
+        file.read_at(&mut bytes, 0).unwrap();
+        bytes.windows(8).position(|some| some == b"xxxxxxxx")
+    };
+    let segments = segments(&outside.disk, Path::new("/data"));
+    let mut found = segments
+        .iter()
+        .filter_map(|path| Some((path, holds(path)?)));
+    let (segment, place) = found.next().expect("the large batch lies in a segment");
+    outside.disk.flip(segment, place as u64, 1).unwrap();
+    let node = outside.start().await;
+    let at = node.find("t");
+    let first = node.fetch(at, 0, Duration::ZERO).await;
+    assert_eq!((first.error, first.next), (None, Offset(1)));
+    let lost = node.fetch(at, 1, Duration::ZERO).await;
+    let named = FetchError::Damaged {
+        from: Offset(1),
+        to: Offset(2),
+    };
+    assert_eq!(lost.error, Some(named));
+    let next = node.write(at, &["after"]).await;
+    assert_eq!(node.read(at, next).await, ["after"]);
+}
+
+/// Segment files below a directory.
+fn segments(disk: &floe_world::disk::Simulated, dir: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for name in disk.list(dir).unwrap() {
+        let path = dir.join(name);
+        if path.extension().is_some_and(|extension| extension == "seg") {
+            found.push(path);
+        } else if disk.list(&path).is_ok() {
+            found.extend(segments(disk, &path));
+        }
+    }
+    found
 }
