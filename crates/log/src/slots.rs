@@ -28,6 +28,8 @@ pub(crate) struct Slots {
     pub(crate) scrub: bool,
     /// The newest one was written by an older release.
     pub(crate) is_old: bool,
+    /// The older one may not lead to what the newest says of a catalog stream: it is to be written anew at start.
+    pub(crate) is_behind: bool,
 }
 
 pub(crate) fn slot_path(dir: &Path, slot: usize) -> PathBuf {
@@ -118,6 +120,7 @@ impl Slots {
             seq: 0,
             scrub: false,
             is_old: false,
+            is_behind: false,
         })
     }
 

@@ -171,11 +171,8 @@ fn start(
             None,
         ));
     };
-    if let Some((older, _, before)) = good.pop()
-        && lacks_snapshot(&before, &body)
-    {
-        slots.x[older] = None;
-    }
+    let older = good.pop();
+    slots.is_behind = older.is_some_and(|(_, _, before)| lacks_snapshot(&before, &body));
     slots.newest = slot;
     slots.seq = header.seq;
     slots.scrub = header.scrub;
@@ -300,6 +297,10 @@ fn finish(engine: &Engine, replay: &Replay, groups: &mut Groups<'_>) -> Result<(
     }
     while engine.slots.lock().x.iter().any(Option::is_none) {
         close(engine)?;
+    }
+    // The older one serves only if the newer is lost: a full disk keeps no node from starting for it.
+    if engine.slots.lock().is_behind {
+        crate::checkpoint::step(engine, true)?;
     }
     while replay.end + 1 > engine.ring.end() {
         close(engine)?;
