@@ -48,8 +48,9 @@ pub(crate) async fn run(
     let mut gathered = Vec::new();
     loop {
         tokio::select! {
-            count = proposals.recv_many(&mut gathered, BATCH_MAX) => if count == 0 { return },
+            biased;
             _ = stopping.wait_for(|stopping| *stopping) => return,
+            count = proposals.recv_many(&mut gathered, BATCH_MAX) => if count == 0 { return },
         }
         let (commands, replies): (Vec<_>, Vec<_>) = gathered
             .drain(..)

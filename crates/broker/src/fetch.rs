@@ -123,7 +123,7 @@ struct Round {
 impl Node {
     /// See [`Broker::fetch`](crate::Broker::fetch).
     pub(crate) async fn fetch(&self, fetch: &Fetch) -> Vec<FetchedPart> {
-        let mut timeout = std::pin::pin!(tokio::time::sleep(fetch.max_wait));
+        let mut timeout = std::pin::pin!(floe_world::time::sleep(fetch.max_wait));
         loop {
             let round = self.read_round(fetch).await;
             let bytes: usize = round.parts.iter().map(FetchedPart::bytes).sum();

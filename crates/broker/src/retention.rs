@@ -22,9 +22,7 @@ impl Node {
     /// See [`Broker::enforce_retention`](crate::Broker::enforce_retention).
     pub(crate) async fn enforce_retention(self: &Arc<Self>) -> Result<(), Unavailable> {
         let node = Arc::clone(self);
-        let starts = tasks::blocking(move || node.starts_due())
-            .await
-            .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
+        let starts = tasks::blocking(move || node.starts_due()).await;
         for chunk in starts.chunks(STARTS_PER_ENTRY) {
             self.propose(Command::AdvanceLogStart(chunk.to_vec()))
                 .await?;

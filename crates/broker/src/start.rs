@@ -112,9 +112,7 @@ async fn open_log(world: &World, settings: &Settings) -> Result<(Log, Recovered)
         config: settings.log.clone(),
     };
     let opened = tasks::blocking(move || Log::open(setup)).await;
-    opened
-        .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
-        .map_err(|error| refused(settings, error))
+    opened.map_err(|error| refused(settings, error))
 }
 
 /// What the operator should know of the last life.

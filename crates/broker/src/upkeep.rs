@@ -34,8 +34,9 @@ pub(crate) fn spawn(node: &Arc<Node>) {
 async fn next(node: &Weak<Node>, interval: Duration) -> Option<Arc<Node>> {
     let mut stopping = node.upgrade()?.stopping.subscribe();
     tokio::select! {
-        () = tokio::time::sleep(interval) => {}
+        biased;
         _ = stopping.wait_for(|stopping| *stopping) => return None,
+        () = floe_world::time::sleep(interval) => {}
     }
     node.upgrade().filter(|node| !node.is_stopping())
 }

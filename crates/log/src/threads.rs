@@ -1,4 +1,4 @@
-//! The threads: each loops over one kind of step.
+//! The threads: each loops over one kind of step. In a simulated process they are parts that are stepped.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -26,6 +26,10 @@ const SLOW_DOWN_MS: u64 = 20;
 type Body = fn(&Arc<Engine>);
 
 pub(crate) fn start(engine: &Arc<Engine>) -> Result<(), Failure> {
+    if tasks::is_simulated() {
+        simulate(engine);
+        return Ok(());
+    }
     let mut bodies: Vec<(String, Body)> = vec![
         ("floe-journal".to_owned(), journal),
         ("floe-checkpoint".to_owned(), checkpoints),
@@ -129,7 +133,6 @@ fn reads(engine: &Arc<Engine>) {
     }
 }
 
-/// After every eighth of the ring, and a while after the last append.
 fn checkpoints(engine: &Arc<Engine>) {
     let mut seen = engine.last_append.load(Ordering::Relaxed);
     loop {
@@ -137,24 +140,69 @@ fn checkpoints(engine: &Arc<Engine>) {
         if engine.is_closing() {
             return;
         }
-        let now = engine.clock.monotonic().as_millis() as u64;
-        let last = engine.last_append.load(Ordering::Relaxed);
-        let idle = engine.config.checkpoint_idle.as_millis() as u64;
-        let is_idle = last > seen && now.saturating_sub(last) >= idle;
-        if !is_wanted && !is_idle {
-            continue;
+        // Nothing was new, or the disk has no room for it: no haste.
+        if checkpoint_if_due(engine, &mut seen, is_wanted) == Step::Blocked {
+            std::thread::sleep(FULL_NAP);
         }
-        seen = last;
-        if let Some(failure) = engine.failure() {
-            checkpoint::give_up(engine, failure);
-            continue;
+    }
+}
+
+/// After every eighth of the ring, and a while after the last append.
+fn checkpoint_if_due(engine: &Engine, seen: &mut u64, is_wanted: bool) -> Step {
+    let now = engine.clock.monotonic().as_millis() as u64;
+    let last = engine.last_append.load(Ordering::Relaxed);
+    let idle = engine.config.checkpoint_idle.as_millis() as u64;
+    let is_idle = last > *seen && now.saturating_sub(last) >= idle;
+    if !is_wanted && !is_idle {
+        return Step::Idle;
+    }
+    *seen = last;
+    if let Some(failure) = engine.failure() {
+        checkpoint::give_up(engine, failure);
+        return Step::Idle;
+    }
+    match checkpoint::step(engine, false) {
+        Ok(true) => Step::Worked,
+        Ok(false) => Step::Blocked,
+        Err(failure) => {
+            drop(engine.poison(failure));
+            Step::Idle
         }
-        match checkpoint::step(engine, false) {
-            Ok(true) => {}
-            // Nothing was new, or the disk has no room for it: no haste.
-            Ok(false) => std::thread::sleep(FULL_NAP),
-            Err(failure) => drop(engine.poison(failure)),
+    }
+}
+
+/// The same steps, one at a time. What is blocked is tried again when something has happened.
+fn simulate(engine: &Arc<Engine>) {
+    let part = |name, step: fn(&Arc<Engine>) -> Step| {
+        let engine = Arc::clone(engine);
+        tasks::part(name, move || taken(&engine, step(&engine)));
+    };
+    part("journal", |engine| {
+        let step = engine.journal.lock().step(engine);
+        if step == Step::Blocked {
+            engine.checkpoint_wanted.set();
         }
+        step
+    });
+    part("segment", |engine| segment::step(engine));
+    part("reader", |engine| read::cold::step(engine));
+    part("fill", |engine| fill::step(engine));
+    part("removal", |engine| removal::step(engine));
+    let engine = Arc::clone(engine);
+    let mut seen = engine.last_append.load(Ordering::Relaxed);
+    tasks::part("checkpoint", move || {
+        let is_wanted = engine.checkpoint_wanted.take(Duration::ZERO);
+        let step = checkpoint_if_due(&engine, &mut seen, is_wanted);
+        taken(&engine, step)
+    });
+}
+
+/// The last steps of a log that closes are taken by who closes it.
+fn taken(engine: &Engine, step: Step) -> tasks::Step {
+    if step == Step::Worked && !engine.is_closing() {
+        tasks::Step::Worked
+    } else {
+        tasks::Step::Idle
     }
 }
 

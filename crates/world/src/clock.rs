@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use floe_model::Timestamp;
 
-/// A source of time. Two implementations ship: [`System`] and [`Manual`].
+use crate::tasks::Executor;
+
+/// A source of time. Three implementations ship: [`System`], [`Manual`] and [`Simulated`].
 pub trait Clock: Send + Sync + 'static {
     /// Wall clock, milliseconds since the Unix epoch. May jump.
     fn now(&self) -> Timestamp;
@@ -71,5 +73,37 @@ impl Clock for Manual {
 
     fn monotonic(&self) -> Duration {
         Duration::from_millis(self.monotonic_ms.load(Ordering::SeqCst) as u64)
+    }
+}
+
+/// The clock of a simulated machine: the executor's time, and a wall clock that may be wrong.
+pub struct Simulated {
+    executor: Executor,
+    wall_ms: AtomicI64,
+}
+
+impl Simulated {
+    /// Shows this wall time at the executor's time 0.
+    pub fn new(executor: Executor, wall: Timestamp) -> Self {
+        Self {
+            executor,
+            wall_ms: AtomicI64::new(wall.0),
+        }
+    }
+
+    /// The wall clock jumps by so many milliseconds.
+    pub fn jump(&self, by_ms: i64) {
+        self.wall_ms.fetch_add(by_ms, Ordering::SeqCst);
+    }
+}
+
+impl Clock for Simulated {
+    fn now(&self) -> Timestamp {
+        let passed = self.executor.now().as_millis() as i64;
+        Timestamp(self.wall_ms.load(Ordering::SeqCst) + passed)
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.executor.now()
     }
 }

@@ -1,4 +1,4 @@
-//! The outside: clock, chance, disk, memory, tasks; one real, one simulated.
+//! The outside: clock, chance, disk, memory, tasks, waiting for time; one real, one simulated.
 //!
 //! Guarantees: nothing else in Floe asks the machine for the time, for chance, for a file, a thread or a large
 //! buffer, so a test decides all of them. Decides nothing itself.
@@ -8,6 +8,7 @@ pub mod disk;
 pub mod memory;
 pub mod random;
 pub mod tasks;
+pub mod time;
 
 pub use clock::Clock;
 pub use disk::{Disk, File, OpenOptions};

@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use floe_log::{ColdRead, ReadError, Slices};
-use tokio::time::{Sleep, sleep};
+use floe_world::time::{Sleep, sleep};
 
 /// For the first bytes.
 const FIRST_WAIT: Duration = Duration::from_secs(10);

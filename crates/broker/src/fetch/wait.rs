@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use floe_model::Offset;
-use tokio::time::Sleep;
+use floe_world::time::Sleep;
 
 use crate::partition::{Partition, Ticket};
 

@@ -89,9 +89,7 @@ async fn load(node: &Arc<Node>, partition: TopicPartition) -> Result<(Table, Kee
         let table = snapshots.load(&(start..=end));
         (snapshots, table)
     });
-    let (snapshots, table) = loaded
-        .await
-        .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
+    let (snapshots, table) = loaded.await;
     let mut table = table.map_err(|error| refused(node, error))?;
     let from = table.applied();
     replay(node, partition, &mut table, end).await?;

@@ -115,6 +115,7 @@ impl<'a> Waiting<'a> {
     ) -> Result<T, Refusal> {
         let mut stopping = self.inner.node.stopping.subscribe();
         let answer = tokio::select! {
+            biased;
             answer = receiver => answer.unwrap_or(Err(Refusal::RebalanceInProgress)),
             // The client tries again and finds the node that is there then.
             _ = stopping.wait_for(|stopping| *stopping) => Err(Refusal::RebalanceInProgress),

@@ -33,8 +33,8 @@ mod usage;
 use std::sync::Arc;
 use std::time::Duration;
 
+use floe_world::tasks::Handle;
 use parking_lot::Mutex;
-use tokio::task::JoinHandle;
 
 use crate::node::Node;
 use directory::Directory;
@@ -55,7 +55,7 @@ struct Inner {
     shards: Vec<Arc<Shard>>,
     usage: Arc<Usage>,
     directory: Mutex<Directory>,
-    appliers: Mutex<Vec<JoinHandle<()>>>,
+    appliers: Mutex<Vec<Handle<()>>>,
 }
 
 impl Groups {
@@ -67,9 +67,7 @@ impl Groups {
         }
         let appliers = std::mem::take(&mut *self.0.appliers.lock());
         for applier in appliers {
-            if let Err(error) = applier.await {
-                std::panic::resume_unwind(error.into_panic());
-            }
+            applier.await;
         }
     }
 }

@@ -163,7 +163,7 @@ impl Poll<'_> {
     /// One read of all of them; waits inside up to `wait`.
     async fn read(&self, starts: &[Start], wait: Duration) -> Result<Vec<Chunk>, Error> {
         if starts.is_empty() {
-            tokio::time::sleep(wait).await;
+            floe_world::time::sleep(wait).await;
             return Ok(Vec::new());
         }
         let parts = self.fetch(starts, wait).await;
@@ -181,7 +181,7 @@ impl Poll<'_> {
         }
         if chunks.is_empty() && has_failed {
             // The read did not wait, so wait here.
-            tokio::time::sleep(wait.min(RETRY_PAUSE)).await;
+            floe_world::time::sleep(wait.min(RETRY_PAUSE)).await;
         }
         match broken {
             // What can be read comes first; the rest says so when nothing else is left.

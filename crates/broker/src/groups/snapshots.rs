@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use floe_state::{Error, Snapshots, Table};
 use floe_world::tasks;
-use tokio::task::JoinHandle;
+use floe_world::tasks::Handle;
 
 use super::shard::Shard;
 use crate::node::Node;
@@ -16,7 +16,7 @@ const RECORDS_BETWEEN: u64 = 50_000;
 pub(super) struct Keeper {
     /// `None` while a write is under way.
     snapshots: Option<Snapshots>,
-    writing: Option<JoinHandle<(Snapshots, Result<(), Error>)>>,
+    writing: Option<Handle<(Snapshots, Result<(), Error>)>>,
     since: u64,
 }
 
@@ -36,7 +36,7 @@ impl Keeper {
 
     /// Starts a write if enough has been applied since the last; never waits for it.
     pub(super) async fn keep_if_due(&mut self, node: &Node, shard: &Shard) {
-        if self.writing.as_ref().is_some_and(JoinHandle::is_finished) {
+        if self.writing.as_ref().is_some_and(Handle::is_finished) {
             self.finish().await;
             self.compact(node, shard).await;
         }
@@ -69,9 +69,7 @@ impl Keeper {
         let Some(writing) = self.writing.take() else {
             return;
         };
-        let (snapshots, written) = writing
-            .await
-            .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
+        let (snapshots, written) = writing.await;
         if let Err(error) = written {
             tracing::warn!(%error, "positions are safe in their log; their table will be written again later");
         }

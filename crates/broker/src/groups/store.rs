@@ -93,7 +93,7 @@ impl Inner {
                 Ok(value) => return Ok(value),
                 Err(NotDone::Error(error)) => return Err(error),
                 Err(NotDone::Busy(pause)) if self.now() + pause < until => {
-                    tokio::time::sleep(pause).await;
+                    floe_world::time::sleep(pause).await;
                 }
                 Err(NotDone::Busy(_)) => return Err(unavailable(&"the node is busy")),
             }

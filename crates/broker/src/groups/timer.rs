@@ -19,8 +19,9 @@ pub(super) fn spawn(groups: &Groups) {
     tasks::spawn(async move {
         loop {
             tokio::select! {
-                () = tokio::time::sleep(INTERVAL) => {}
+                biased;
                 _ = stopping.wait_for(|stopping| *stopping) => return,
+                () = floe_world::time::sleep(INTERVAL) => {}
             }
             let Some(inner) = Weak::upgrade(&weak) else {
                 return;

@@ -266,12 +266,13 @@ async fn seal_all(
             return Ok(transitions);
         }
         tokio::select! {
+            biased;
             said = heard.recv() => {
                 let said = said.expect("the node holds the other end");
                 tracing::debug!(partition = %said.address, what = ?said.what, "a copy answers");
                 sealing.heard(&said.what, now(), &mut out);
             }
-            () = tokio::time::sleep(TICK) => {
+            () = floe_world::time::sleep(TICK) => {
                 if let Some(failure) = node.outside.failure() {
                     return Err(failed(&node.settings, "fencing", failure));
                 }

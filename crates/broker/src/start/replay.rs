@@ -53,8 +53,7 @@ pub(super) async fn producers(node: &Arc<Node>) -> Result<(), StartError> {
         let Some(next) = reading.pop_front() else {
             return Ok(());
         };
-        next.await
-            .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))?;
+        next.await?;
     }
 }
 

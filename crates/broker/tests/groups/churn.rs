@@ -46,11 +46,11 @@ async fn eight_members_come_to_rest_after_a_hundred_joins_and_leaves() {
         .map(|number| tasks::spawn(live(Arc::clone(&shared), number)))
         .collect();
     while shared.leaves.load(Ordering::SeqCst) < COMINGS_AND_GOINGS || !shared.is_at_rest() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        floe_world::time::sleep(Duration::from_millis(5)).await;
     }
     shared.is_over.store(true, Ordering::SeqCst);
     for member in members {
-        member.await.unwrap();
+        member.await;
     }
 }
 

@@ -110,7 +110,7 @@ async fn a_topic_created_after_the_registration_is_read_from_its_start() {
     let waiting = node.waiting_poll("c");
     let at = node.topic("t", 1).await;
     node.write(at, &["first"]).await;
-    assert_eq!(shown(&waiting.await.unwrap().unwrap()), ["0:0=first"]);
+    assert_eq!(shown(&waiting.await.unwrap()), ["0:0=first"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -122,7 +122,7 @@ async fn a_waiting_poll_ends_with_the_record_that_comes() {
         .unwrap();
     let waiting = node.waiting_poll("c");
     node.write(at, &["a"]).await;
-    assert_eq!(shown(&waiting.await.unwrap().unwrap()), ["0:0=a"]);
+    assert_eq!(shown(&waiting.await.unwrap()), ["0:0=a"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -137,9 +137,9 @@ async fn a_poll_that_waits_in_vain_ends_by_the_nodes_clock() {
     while !waiting.is_finished() {
         // Slowly: the waiting poll is the consumer's sign of life, once in a while.
         outside.clock.advance(Duration::from_secs(1));
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        floe_world::time::sleep(Duration::from_millis(20)).await;
     }
-    assert!(matches!(waiting.await.unwrap(), Ok(Polled::Nothing)));
+    assert!(matches!(waiting.await, Ok(Polled::Nothing)));
 }
 
 /// 10.3 m.
@@ -236,7 +236,7 @@ async fn partitions_are_shared_and_taken_over_when_a_consumer_goes() {
         .goodbye(&stateless("a"), &Used::Nothing)
         .await
         .unwrap();
-    let mut taken_over = shown(&waiting.await.unwrap().unwrap());
+    let mut taken_over = shown(&waiting.await.unwrap());
     taken_over.sort();
     assert_eq!(taken_over, a);
 }
@@ -258,14 +258,14 @@ async fn an_idle_consumer_is_replaced_after_its_idle_time() {
     assert!(matches!(node.poll("b").await, Ok(Polled::Unassigned)));
     let waiting = node.waiting_poll("b");
     outside.clock.advance(Duration::from_secs(5));
-    assert_eq!(shown(&waiting.await.unwrap().unwrap()), ["0:0=v"]);
+    assert_eq!(shown(&waiting.await.unwrap()), ["0:0=v"]);
     assert_eq!(
         refused(node.poll("a").await),
         Refusal::NotRegistered("a".into())
     );
     // The default is two minutes.
     outside.clock.advance(Duration::from_secs(119));
-    tokio::time::sleep(Duration::from_millis(250)).await;
+    floe_world::time::sleep(Duration::from_millis(250)).await;
     assert!(
         node.0
             .groups()
@@ -363,9 +363,9 @@ async fn a_newer_poll_of_a_consumer_ends_the_older_one() {
     let older = node.waiting_poll("c");
     while !older.is_finished() {
         assert!(node.take("c").await.is_empty());
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        floe_world::time::sleep(Duration::from_millis(10)).await;
     }
-    assert_eq!(refused(older.await.unwrap()), Refusal::Superseded);
+    assert_eq!(refused(older.await), Refusal::Superseded);
     node.write(at, &["v"]).await;
     assert_eq!(node.take("c").await, ["0:0=v"]);
 }

@@ -75,7 +75,7 @@ async fn a_silent_member_is_gone_after_its_session_by_the_nodes_clock() {
     let (outside, node) = outside_without_delay().await;
     node.join_alone("g").await;
     outside.clock.advance(Duration::from_millis(9_900));
-    tokio::time::sleep(Duration::from_millis(250)).await;
+    floe_world::time::sleep(Duration::from_millis(250)).await;
     assert_eq!(state(&node, "g"), Some(State::Stable));
     outside.clock.advance(Duration::from_millis(100));
     eventually(|| state(&node, "g").is_none()).await;
@@ -94,7 +94,7 @@ async fn a_member_that_stops_waiting_does_not_hold_the_group_up() {
     let mut again = newcomer();
     again.member_id = first.member_id.clone();
     let mut again = Box::pin(groups.join(&name, again));
-    let waits = tokio::time::timeout(Duration::from_millis(50), &mut again).await;
+    let waits = floe_world::time::timeout(Duration::from_millis(50), &mut again).await;
     assert!(waits.is_err(), "the other may still come back");
     outside.clock.advance(Duration::from_secs(10));
     let joined = again.await.unwrap();

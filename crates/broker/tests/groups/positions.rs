@@ -284,7 +284,7 @@ async fn more_commits_than_may_be_on_their_way_wait_for_their_turn() {
         })
         .collect();
     for commit in commits {
-        assert_eq!(commit.await.unwrap().unwrap(), [Ok(())]);
+        assert_eq!(commit.await.unwrap(), [Ok(())]);
     }
 }
 
@@ -311,7 +311,7 @@ async fn commits_that_were_answered_before_a_stop_are_kept() {
         tokio::task::yield_now().await;
     }
     node.shut_down().await;
-    let last = committing.await.unwrap();
+    let last = committing.await;
     let restored = outside.start().await.committed("g", at).unwrap();
     assert!(
         restored == last || restored == last + 1,

@@ -15,7 +15,7 @@ use floe_wire::batch::{batches, records};
 use floe_wire::codec::Scratch;
 
 use floe_world::tasks;
-use tokio::task::JoinHandle;
+use floe_world::tasks::Handle;
 
 use crate::harness::Node;
 
@@ -151,7 +151,7 @@ impl Node {
     }
 
     /// A poll that waits up to a minute, beside the test.
-    pub(crate) fn waiting_poll(&self, consumer: &'static str) -> JoinHandle<Result<Polled, Error>> {
+    pub(crate) fn waiting_poll(&self, consumer: &'static str) -> Handle<Result<Polled, Error>> {
         let node = self.clone();
         let minute = Duration::from_mins(1);
         tasks::spawn(async move { node.poll_with(consumer, Received::Unsaid, minute).await })
@@ -234,6 +234,6 @@ pub(crate) fn refused<T>(result: Result<T, Error>) -> Refusal {
 /// Waits until it holds; the test run's own time-out ends a wait for ever.
 pub(crate) async fn eventually(holds: impl Fn() -> bool) {
     while !holds() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        floe_world::time::sleep(Duration::from_millis(5)).await;
     }
 }

@@ -7,8 +7,8 @@ use floe_broker::Broker;
 use floe_gateway::listen::{self, Gate, Limits, Phase, Stopper};
 use floe_gateway::{http, kafka, metrics};
 use floe_world::tasks;
+use floe_world::tasks::Handle;
 use prometheus_client::registry::Registry;
-use tokio::task::JoinHandle;
 
 use super::bind::{Bound, Door};
 use super::gauges::Gauges;
@@ -28,7 +28,7 @@ pub(super) const KAFKA_SHARE: usize = 4;
 /// The open doors.
 pub(super) struct Doors {
     stopper: Stopper,
-    accepting: Vec<JoinHandle<()>>,
+    accepting: Vec<Handle<()>>,
 }
 
 impl Doors {
@@ -105,7 +105,7 @@ impl Doors {
         let all = async {
             for task in &mut accepting {
                 // A door that panicked has said so; the others still end in order.
-                drop(task.await);
+                drop(task.join().await);
             }
         };
         let mut all = std::pin::pin!(all);

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::{get, post};
+use floe_world::tasks::Handle;
 use floe_world::{clock, tasks};
 use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinHandle;
 
 use super::*;
 
@@ -19,7 +19,7 @@ struct Door {
     stopper: Stopper,
     ends: Arc<Mutex<Vec<bool>>>,
     gate: Gate,
-    running: JoinHandle<()>,
+    running: Handle<()>,
 }
 
 async fn door(limits: Limits) -> Door {
@@ -205,8 +205,7 @@ async fn a_stop_ends_thousands_of_idle_connections_at_once() {
     door.stopper.advance(Phase::Draining);
     tokio::time::timeout(Duration::from_secs(3), door.running)
         .await
-        .expect("at once")
-        .unwrap();
+        .expect("at once");
     assert_eq!(door.ends.lock().len(), 2000);
 }
 
@@ -223,8 +222,7 @@ async fn a_stop_cuts_a_request_in_flight_after_the_drain_time_or_when_told() {
     door.stopper.advance(Phase::Stopped);
     tokio::time::timeout(Duration::from_secs(3), door.running)
         .await
-        .expect("at once")
-        .unwrap();
+        .expect("at once");
 }
 
 #[tokio::test]

@@ -8,9 +8,9 @@ use std::time::Duration;
 use floe_broker::{Broker, Settings, World};
 use floe_gateway::kafka::{self, Door};
 use floe_gateway::listen::{self, Gate, Limits, Phase, Stop, Stopper};
+use floe_world::tasks::Handle;
 use floe_world::{Pool, clock, disk, random, tasks};
 use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
 
 pub(crate) struct Node {
     pub(crate) broker: Broker,
@@ -18,7 +18,7 @@ pub(crate) struct Node {
     pub(crate) requests: Pool,
     pub(crate) disk: disk::Simulated,
     stopper: Stopper,
-    accepting: JoinHandle<()>,
+    accepting: Handle<()>,
 }
 
 /// Limits short enough to be waited for.
@@ -95,7 +95,7 @@ impl Node {
 
     pub(crate) async fn stop(self) {
         self.stopper.advance(Phase::Draining);
-        self.accepting.await.unwrap();
+        self.accepting.await;
         self.broker.stop().await;
     }
 }
