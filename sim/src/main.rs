@@ -3,10 +3,12 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
-use floe_sim::{Fate, Summary, run};
+use floe_sim::{Fate, Summary, nodes, run};
 
 #[derive(Parser)]
-#[command(about = "Drives the shipped log on a simulated disk and checks every promise.")]
+#[command(
+    about = "Drives the shipped log and whole nodes in a simulated world and checks every promise."
+)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -24,6 +26,19 @@ enum Command {
         /// Only this fate.
         #[arg(long)]
         fate: Option<Name>,
+    },
+    /// Whole nodes with their clients: many seeds.
+    Nodes {
+        /// How many.
+        count: u64,
+        /// The first one.
+        #[arg(long, default_value_t = 0)]
+        from: u64,
+    },
+    /// Whole nodes with their clients: one seed, twice, to show that it is the same run.
+    Node {
+        /// Which.
+        seed: u64,
     },
     /// One seed, twice, to show that it is the same run.
     Seed {
@@ -75,6 +90,19 @@ fn fate_of(seed: u64) -> Fate {
 fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Seeds { count, from, fate } => seeds(count, from, fate.map(Fate::from)),
+        Command::Nodes { count, from } => nodes(count, from),
+        Command::Node { seed } => {
+            let (first, second) = (nodes::run(seed), nodes::run(seed));
+            match &first {
+                Ok(summary) => println!("seed {seed} holds: {summary:?}"),
+                Err(broken) => eprintln!("{broken}"),
+            }
+            if first != second {
+                eprintln!("two runs of seed {seed} differ:\n{second:?}");
+                return ExitCode::FAILURE;
+            }
+            ExitCode::from(u8::from(first.is_err()))
+        }
         Command::Seed { seed, fate } => {
             let (first, second) = (run(seed, fate.into()), run(seed, fate.into()));
             match (first, second) {
@@ -148,4 +176,24 @@ fn seeds(count: u64, from: u64, fate: Option<Fate>) -> ExitCode {
     } else {
         ExitCode::FAILURE
     }
+}
+
+#[allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "this is what a person runs and reads"
+)]
+fn nodes(count: u64, from: u64) -> ExitCode {
+    let mut total = nodes::Summary::default();
+    for seed in from..from + count {
+        match nodes::run(seed) {
+            Ok(summary) => total.add(&summary),
+            Err(broken) => {
+                eprintln!("{broken}");
+                return ExitCode::FAILURE;
+            }
+        }
+    }
+    println!("{count} seeds hold: {total:#?}");
+    ExitCode::SUCCESS
 }

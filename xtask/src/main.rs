@@ -36,7 +36,7 @@ cargo xtask CHORE
   librdkafka [TEST...]
                     the chosen part of librdkafka's own test suite
   memory [GIB]      10 GiB through a node in a control group of 512 MiB, with 300 readers that never read
-  sim [ARGUMENT...] the log on the simulated disk, by seeds";
+  sim [ARGUMENT...] the log (seeds N) or whole nodes (nodes N) in a simulated world";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -2,7 +2,7 @@
 //!
 //! Guarantees: one sweep per flush, no lock across partitions. Runs on the log's journal thread and never blocks.
 
-use std::sync::Arc;
+use std::sync::Weak;
 
 use arc_swap::ArcSwap;
 use floe_log::{Durable, Events, Failure};
@@ -16,13 +16,17 @@ pub(crate) type OnFailure = Box<dyn Fn(&str) + Send + Sync>;
 
 /// See the module.
 pub(crate) struct Sweep {
-    pub(crate) replicas: Arc<ArcSwap<Replicas>>,
+    /// The node's: they hold the log, which holds this.
+    pub(crate) replicas: Weak<ArcSwap<Replicas>>,
     pub(crate) on_failure: OnFailure,
 }
 
 impl Events for Sweep {
     fn durable(&self, ends: &[Durable]) {
-        let replicas = self.replicas.load();
+        let Some(replicas) = self.replicas.upgrade() else {
+            return;
+        };
+        let replicas = replicas.load();
         for durable in ends {
             if let Some(replica) = replicas.get(&durable.partition) {
                 let (epoch, end) = (durable.epoch, durable.end);
@@ -33,8 +37,10 @@ impl Events for Sweep {
     }
 
     fn failed(&self, failure: Failure) {
-        for replica in self.replicas.load().values() {
-            replica.end(Ended::Stopping);
+        if let Some(replicas) = self.replicas.upgrade() {
+            for replica in replicas.load().values() {
+                replica.end(Ended::Stopping);
+            }
         }
         (self.on_failure)(&failure.to_string());
     }

@@ -148,6 +148,14 @@ impl Node {
     }
 }
 
+impl Drop for Node {
+    fn drop(&mut self) {
+        for replica in self.replicas.load().values() {
+            replica.let_go();
+        }
+    }
+}
+
 /// The settings in force for a topic on a node with these settings. What was accepted when the topic was created stays
 /// readable: a value this release does not know falls back to the default.
 pub(crate) fn settings_of(settings: &Settings, topic: &Topic) -> TopicSettings {

@@ -52,7 +52,7 @@ pub(crate) async fn start(
     let replicas = Arc::new(ArcSwap::from_pointee(HashMap::default()));
     let failed = |failure: Failure| failed(&settings, "starting", &failure);
     log.start(Arc::new(Sweep {
-        replicas: Arc::clone(&replicas),
+        replicas: Arc::downgrade(&replicas),
         on_failure,
     }))
     .map_err(failed)?;

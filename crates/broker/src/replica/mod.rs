@@ -102,17 +102,21 @@ impl Replica {
         self.led.store(Some(partition));
     }
 
-    /// Who waits is told why the commit offset moves no more. What has moved is not found here from now on; anything else
-    /// goes on to say why.
+    /// Who waits is told why the commit offset moves no more. What has moved or is deleted is not found here from now on; while the
+    /// node stops it goes on to say so.
     pub(crate) fn end(&self, why: Ended) {
-        let led = if why == Ended::Moved {
-            self.led.swap(None)
-        } else {
-            self.led.load_full()
+        let led = match why {
+            Ended::Moved | Ended::Deleted => self.led.swap(None),
+            Ended::Stopping => self.led.load_full(),
         };
         if let Some(led) = led {
             led.progress.end(why);
         }
+    }
+
+    /// The generation led here and this copy hold one another until then.
+    pub(crate) fn let_go(&self) {
+        self.led.store(None);
     }
 
     /// The generation that the machine leads and may append in.

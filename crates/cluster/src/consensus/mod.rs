@@ -226,7 +226,7 @@ pub enum Refusal {
 ///
 /// Order: every [`Ready`] is carried out before the stores of the next one begin; stores may be under way while ticks and
 /// messages go on.
-pub trait Consensus: Send {
+pub trait Consensus: Send + Sync {
     /// [`TICK`] has passed.
     fn tick(&mut self);
     /// A message has come. What is refused changes nothing.

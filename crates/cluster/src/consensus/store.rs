@@ -3,8 +3,8 @@
 //! Guarantees: entries are dense and follow `before`; those just below the newest snapshot are kept for followers that lag a
 //! little, so that these do not need all of it.
 
-use std::cell::Cell;
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use raft::eraftpb::{self, ConfState, HardState};
 use raft::{GetEntriesContext, RaftState, Storage, StorageError};
@@ -23,7 +23,7 @@ pub(super) struct Store {
     snapshot: Option<Snapshot>,
     before: Position,
     entries: VecDeque<eraftpb::Entry>,
-    wants_snapshot: Cell<bool>,
+    wants_snapshot: AtomicBool,
 }
 
 impl Store {
@@ -38,7 +38,7 @@ impl Store {
             snapshot,
             before,
             entries,
-            wants_snapshot: Cell::new(false),
+            wants_snapshot: AtomicBool::new(false),
         }
     }
 
@@ -48,7 +48,7 @@ impl Store {
 
     /// Whether a peer was left waiting for a newer snapshot since this was asked last.
     pub(super) fn take_wish(&self) -> bool {
-        self.wants_snapshot.take()
+        self.wants_snapshot.swap(false, Ordering::Relaxed)
     }
 
     fn last(&self) -> u64 {
@@ -153,7 +153,7 @@ impl Storage for Store {
         if let Some(snapshot) = self.snapshot.as_ref().filter(fits) {
             return Ok(snapshot_into(snapshot));
         }
-        self.wants_snapshot.set(true);
+        self.wants_snapshot.store(true, Ordering::Relaxed);
         Err(StorageError::SnapshotTemporarilyUnavailable.into())
     }
 }
