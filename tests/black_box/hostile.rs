@@ -118,6 +118,24 @@ fn unknown_apis_and_versions_are_answered_or_closed() {
 }
 
 #[test]
+fn a_scanner_of_the_kafka_port_is_counted_and_does_not_fill_the_log() {
+    let mut victim = Victim::start(&[]);
+    let address = victim.node.kafka_address();
+    for _ in 0..200 {
+        throw(&address, b"GET / HTTP/1.1\r\n\r\n");
+    }
+    let metrics = http::get(&victim.node.metrics_address(), "/metrics").expect(200);
+    let counted = "floe_kafka_connections_unanswerable_total{reason=\"frame\"} 200\n";
+    assert!(metrics.text().contains(counted), "{}", metrics.text());
+    let kept_back = "floe_kafka_complaints_kept_back_total 199\n";
+    assert!(metrics.text().contains(kept_back), "{}", metrics.text());
+    let log = victim.node.log();
+    let lines = log.matches("cannot be answered").count();
+    assert_eq!(lines, 1, "{log}");
+    victim.is_fine("a scanner");
+}
+
+#[test]
 fn every_cut_of_a_request_is_only_a_closed_connection() {
     let mut victim = Victim::start(&[]);
     let address = victim.node.kafka_address();

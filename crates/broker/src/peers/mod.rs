@@ -11,7 +11,6 @@
 //! arrive in their order, whole, at most once, from who the handler is told; any may be lost, and all that were on their way
 //! are when a connection ends. Connected and disconnected alternate for each node, and messages come between them only.
 
-mod complaints;
 mod handshake;
 mod list;
 mod memory;

@@ -6,7 +6,8 @@
 //! that closes its sending side is still answered what it asked for.
 //!
 //! Guarantees: a frame that does not end, an answer that is not taken and a silent caller cost their own connection,
-//! after the times of [`Limits`](crate::listen::Limits); a connection closed for what it sent says why in the log.
+//! after the times of [`Limits`](crate::listen::Limits); a connection closed for what it sent says why in the log,
+//! once in a while for each address.
 
 use std::future::Future;
 use std::io;
@@ -114,7 +115,9 @@ pub(super) async fn serve(door: &Door, accepted: &Accepted) {
         Ended::Finished => patience = limits.idle,
         Ended::Overdue(what) => {
             door.metrics().closed_overdue.inc();
-            tracing::info!(%peer, what, "Kafka connection closed: too slow");
+            if let Some(kept_back) = door.is_due(peer, what) {
+                tracing::info!(%peer, what, kept_back, "Kafka connection closed: too slow");
+            }
             return;
         }
         Ended::Io(error) => {
@@ -123,8 +126,10 @@ pub(super) async fn serve(door: &Door, accepted: &Accepted) {
         }
         Ended::Stopping => {}
         Ended::Close(reason) => {
-            door.metrics().closed_refused.inc();
-            tracing::warn!(%peer, %reason, "Kafka connection closed: cannot be answered");
+            door.metrics().refused(reason.name());
+            if let Some(kept_back) = door.is_due(peer, reason.name()) {
+                tracing::warn!(%peer, %reason, kept_back, "Kafka connection closed: cannot be answered");
+            }
         }
     }
     if is_writing {

@@ -3,9 +3,10 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use floe_broker::Broker;
-use floe_world::Pool;
+use floe_world::{Complaints, Pool};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::api::Key;
@@ -58,6 +59,7 @@ struct Inner {
     frame_bytes_max: usize,
     memory: Pool,
     metrics: Metrics,
+    complaints: Complaints,
     decoding: Semaphore,
     /// Bytes of answers of all connections that are not written yet.
     waiting_out: AtomicUsize,
@@ -67,6 +69,8 @@ struct Inner {
 /// times its bytes.
 pub(super) const LARGE_BYTES: usize = 16 * 1024;
 pub(super) const LARGE_MAX: usize = 4;
+/// The same complaint about a caller's address is logged once in this time.
+const COMPLAIN_EVERY: Duration = Duration::from_mins(1);
 /// Part of the node's buffers that answers may hold; above it callers who do not take theirs are closed sooner.
 pub(super) const ANSWERS_SHARE: usize = 8;
 
@@ -94,6 +98,7 @@ impl Door {
             settings,
             memory,
             metrics,
+            complaints: Complaints::new(COMPLAIN_EVERY),
             decoding: Semaphore::new(LARGE_MAX),
             waiting_out: AtomicUsize::new(0),
         }))
@@ -117,6 +122,16 @@ impl Door {
 
     pub(super) fn metrics(&self) -> &Metrics {
         &self.0.metrics
+    }
+
+    /// Whether to log a complaint about a caller now; if so, how many were kept back before.
+    pub(super) fn is_due(&self, peer: SocketAddr, what: &'static str) -> Option<u64> {
+        let now = self.0.gate.clock.monotonic();
+        let due = self.0.complaints.is_due(&peer.ip().to_string(), what, now);
+        if due.is_none() {
+            self.0.metrics.complaints_kept_back.inc();
+        }
+        due
     }
 
     pub(super) fn waiting_out(&self) -> &AtomicUsize {
@@ -173,8 +188,7 @@ impl Door {
         };
         let work = if api.key == Key::Produce {
             let Some(waiting) = produce::begin(self, &request, patience).await? else {
-                self.metrics()
-                    .answered(api.place(), std::time::Duration::ZERO);
+                self.metrics().answered(api.place(), Duration::ZERO);
                 return Ok(None);
             };
             Box::pin(waiting.answer(self.clone(), request)) as _

@@ -19,7 +19,10 @@ pub(super) async fn handle(door: &Door, request: &Request) -> Result<Answer, Clo
     };
     let message = if let Some(id) = asked.transactional_id {
         let peer = request.caller.peer;
-        tracing::info!(%peer, transactional_id = id.as_str(), "refused: transactions are not supported yet");
+        if let Some(kept_back) = door.is_due(peer, "transactions") {
+            let id = id.as_str();
+            tracing::info!(%peer, transactional_id = id, kept_back, "refused: transactions are not supported yet");
+        }
         refused(ErrorCode::TransactionalIdAuthorizationFailed)
     } else {
         match door.broker().init_producer_id().await {

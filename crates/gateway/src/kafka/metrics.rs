@@ -19,8 +19,9 @@ pub struct Metrics {
     pub bytes_out: Counter,
     /// Connections closed since the caller was silent or slow.
     pub closed_overdue: Counter,
-    /// Connections closed since what came could not be answered.
-    pub closed_refused: Counter,
+    /// Complaints about callers that the log was spared.
+    pub complaints_kept_back: Counter,
+    closed_refused: Family<Refused, Counter>,
     seconds: Family<Labels, Histogram>,
     /// The same handles by place in the table of APIs: no look-up on the way.
     by_api: std::sync::Arc<[Histogram]>,
@@ -29,6 +30,12 @@ pub struct Metrics {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Labels {
     api: &'static str,
+}
+
+/// Why a connection was closed.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Refused {
+    reason: &'static str,
 }
 
 fn histogram() -> Histogram {
@@ -49,7 +56,8 @@ impl Default for Metrics {
             bytes_in: Counter::default(),
             bytes_out: Counter::default(),
             closed_overdue: Counter::default(),
-            closed_refused: Counter::default(),
+            complaints_kept_back: Counter::default(),
+            closed_refused: Family::default(),
             seconds,
             by_api,
         }
@@ -77,9 +85,19 @@ impl Metrics {
         );
         registry.register(
             "connections_unanswerable",
-            "Connections closed since what came was not a request spoken here",
+            "Connections closed since what came was not a request spoken here, by reason",
             self.closed_refused.clone(),
         );
+        registry.register(
+            "complaints_kept_back",
+            "Complaints about callers that were kept out of the log, since the same or many others were said shortly before",
+            self.complaints_kept_back.clone(),
+        );
+    }
+
+    /// A connection is closed since what came could not be answered.
+    pub(super) fn refused(&self, reason: &'static str) {
+        self.closed_refused.get_or_create(&Refused { reason }).inc();
     }
 
     pub(super) fn answered(&self, api: usize, took: Duration) {

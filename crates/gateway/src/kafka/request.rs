@@ -67,6 +67,21 @@ pub(super) enum Close {
     Unacknowledged(String),
 }
 
+impl Close {
+    /// Its kind, for the log's sake and as a label of the metrics.
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::Frame(_) => "frame",
+            Self::UnknownApi(_) => "api",
+            Self::Version { .. } => "version",
+            Self::Undecodable { .. } => "undecodable",
+            Self::TooLarge { .. } => "too-large",
+            Self::Unencodable { .. } => "unencodable",
+            Self::Unacknowledged(_) => "unacknowledged",
+        }
+    }
+}
+
 /// See the file's head.
 pub(super) struct Request {
     pub(super) api: &'static Api,

@@ -25,13 +25,12 @@ use std::sync::Arc;
 use floe_cluster::ClusterId;
 use floe_model::{Incarnation, NodeId};
 use floe_wire::peer::frame::HEAD_BYTES_MAX;
-use floe_world::{Clock, Pool, Random, tasks};
+use floe_world::{Clock, Complaints, Pool, Random, tasks};
 use parking_lot::{Mutex, RwLock};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::complaints::Complaints;
 use super::handshake::Claim;
 use super::message::draw;
 use super::{
