@@ -246,6 +246,28 @@ fn a_slow_head_is_given_up_and_delays_nobody() {
     victim.is_fine("slow heads");
 }
 
+#[test]
+fn the_metrics_are_told_whoever_holds_connections_to_their_port() {
+    let victim = Victim::start(&[]);
+    let address = victim.node.metrics_address();
+    let held: Vec<TcpStream> = (0..200)
+        .map(|place| {
+            let mut stream = TcpStream::connect(&address).unwrap();
+            let words = [&b""[..], b"GET /met", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"];
+            // The other side may have let it go already for those that came after it.
+            let _sent = stream.write_all(words[place % words.len()]);
+            stream
+        })
+        .collect();
+    for _ in 0..3 {
+        let metrics = http::get(&address, "/metrics").expect(200).text();
+        assert!(metrics.contains("floe_metrics_connections_refused_total 0\n"));
+        let gave_way = |line: &str| line.starts_with("floe_metrics_connections_gave_way_total ");
+        assert!(metrics.lines().any(gave_way), "{metrics}");
+    }
+    assert_eq!(held.len(), 200);
+}
+
 /// W-17 of the earlier broker: sockets that announce bodies and never send them.
 #[test]
 fn announced_bodies_that_never_come_block_no_producer() {

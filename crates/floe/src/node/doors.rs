@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use floe_broker::Broker;
-use floe_gateway::listen::{self, Gate, Limits, Phase, Stopper};
+use floe_gateway::listen::{self, Full, Gate, Limits, Phase, Stopper};
 use floe_gateway::{http, kafka, metrics};
 use floe_world::tasks;
 use floe_world::tasks::Handle;
@@ -16,7 +16,8 @@ use crate::config::Config;
 use crate::config::listeners::bracketed;
 use crate::exit::Outcome;
 
-/// Connections that only look at metrics; they count apart, so that a full house can be seen.
+/// Connections that only look at metrics; they count apart, so that a full house can be seen, and give way to one another,
+/// so that nobody keeps the next scrape out.
 pub(super) const METRICS_CONNECTIONS: usize = 64;
 /// Requests in flight may take this long once the node is asked to stop.
 pub(super) const DRAIN: Duration = Duration::from_millis(300);
@@ -40,14 +41,17 @@ impl Doors {
         let limits = limits(config);
         let few = Limits {
             connections: METRICS_CONNECTIONS,
+            full: Full::GiveWay,
             ..limits.clone()
         };
         let gate = Gate::new(limits, stop.clone(), Arc::clone(&clock), counted.clone());
-        let metrics_gate = Gate::new(few, stop, clock, listen::Metrics::default());
+        let metrics_counted = listen::Metrics::default();
+        let metrics_gate = Gate::new(few, stop, clock, metrics_counted.clone());
         let kafka_metrics = kafka::metrics::Metrics::default();
 
         let mut registry = Registry::with_prefix("floe");
         counted.register(&mut registry);
+        metrics_counted.register(registry.sub_registry_with_prefix("metrics"));
         broker.metrics().register(&mut registry);
         broker.log_metrics().register(&mut registry);
         broker.groups().register_metrics(&mut registry);

@@ -15,7 +15,7 @@ pub(crate) fn fixed() -> Vec<Fixed> {
         Fixed {
             what: "connections of the metrics port, beside `max.connections`",
             limit: Amount::Count(METRICS_CONNECTIONS),
-            beyond: "503",
+            beyond: "the one that has asked nothing for the longest is closed",
         },
         Fixed {
             what: "connections waiting to be accepted, of each port and address",

@@ -20,7 +20,7 @@ const NEVER: u64 = u64::MAX;
 /// Why a connection is closed by us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overdue {
-    /// Nothing came.
+    /// Nothing came, or nothing but the beginning of HTTP/2.
     FirstByte,
     /// A head began and did not end.
     Head,
@@ -36,6 +36,7 @@ pub struct Activity {
     opened: Duration,
     any_read: AtomicBool,
     multiplexed: AtomicBool,
+    any_request: AtomicBool,
     requests: AtomicU32,
     head_since: AtomicU64,
     idle_since: AtomicU64,
@@ -61,6 +62,7 @@ impl Activity {
             clock,
             any_read: AtomicBool::new(false),
             multiplexed: AtomicBool::new(false),
+            any_request: AtomicBool::new(false),
             requests: AtomicU32::new(0),
             head_since: AtomicU64::new(NEVER),
             idle_since: AtomicU64::new(0),
@@ -112,6 +114,8 @@ impl Activity {
     /// A request's head is complete.
     pub fn request_began(&self) {
         self.head_since.store(NEVER, Relaxed);
+        self.idle_since.store(self.now(), Relaxed);
+        self.any_request.store(true, Relaxed);
         self.requests.fetch_add(1, Relaxed);
     }
 
@@ -132,6 +136,13 @@ impl Activity {
         self.requests.load(Relaxed) > 0 || self.unflushed.load(Relaxed)
     }
 
+    /// What orders connections by how soon they may go: those that nobody waits for first, and among them the one where a
+    /// request began or ended longest ago, or none ever did.
+    pub(super) fn standing(&self) -> (bool, Duration) {
+        let since = Duration::from_millis(self.idle_since.load(Relaxed));
+        (self.requests.load(Relaxed) > 0, self.opened + since)
+    }
+
     /// Whether nothing has been asked or answered for a moment.
     pub fn is_quiet(&self) -> bool {
         let quiet_since = self.idle_since.load(Relaxed);
@@ -149,7 +160,8 @@ impl Activity {
             let spent = Duration::from_millis(now.saturating_sub(since));
             limit.checked_sub(spent).filter(|d| !d.is_zero()).ok_or(why)
         };
-        if !self.any_read.load(Relaxed) {
+        let only_preface = self.multiplexed.load(Relaxed) && !self.any_request.load(Relaxed);
+        if !self.any_read.load(Relaxed) || only_preface {
             let first = left(0, limits.first_byte, Overdue::FirstByte)?;
             return Ok(first.min(limits.head).min(limits.write_stall));
         }
@@ -248,8 +260,42 @@ mod tests {
     fn pings_of_http2_are_not_a_head() {
         let (clock, activity, limits) = subject();
         activity.read(b"PRI * HTTP/2.0");
+        activity.request_began();
+        activity.request_ended();
         clock.advance(limits.head * 2);
         activity.read(b"ping");
         assert!(activity.next(&limits).is_ok());
+    }
+
+    #[test]
+    fn http2_without_a_request_is_overdue_as_silence_is_whatever_else_it_says() {
+        let (clock, activity, limits) = subject();
+        for _ in 0..10 {
+            activity.read(b"PRI * HTTP/2.0");
+            assert!(activity.next(&limits).is_ok());
+            clock.advance(limits.first_byte / 10);
+        }
+        assert_eq!(activity.next(&limits), Err(Overdue::FirstByte));
+        activity.request_began();
+        activity.request_ended();
+        assert!(activity.next(&limits).is_ok());
+    }
+
+    #[test]
+    fn who_has_asked_nothing_for_the_longest_goes_first_and_who_is_being_answered_last() {
+        let (clock, answered, _) = subject();
+        clock.advance(QUIET);
+        let silent = Activity::new(clock.clone());
+        clock.advance(QUIET);
+        let new = Activity::new(clock.clone());
+        answered.request_began();
+        assert!(silent.standing() < new.standing());
+        assert!(new.standing() < answered.standing());
+        clock.advance(QUIET);
+        silent.request_began();
+        silent.request_ended();
+        answered.request_ended();
+        assert!(new.standing() < silent.standing());
+        assert!(new.standing() < answered.standing());
     }
 }

@@ -1,7 +1,7 @@
 //! One accepted connection, as requests on it and consumers bound to it know it.
 
 use std::mem::MaybeUninit;
-use std::net::SocketAddr;
+use std::net::{Shutdown, SocketAddr};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -47,6 +47,14 @@ impl Connection {
         };
         // Not settled in time is not arrived.
         drop(tokio::time::timeout(SETTLING, settling).await);
+    }
+
+    /// Ends it: whoever reads or writes on it hears so at once.
+    pub(super) fn cut(&self) {
+        if let Some(stream) = self.stream.upgrade() {
+            // Fails when the caller has ended it already.
+            drop(SockRef::from(&*stream).shutdown(Shutdown::Both));
+        }
     }
 
     /// Whether what was sent last may not have arrived: the connection failed, was reset, an answer was given up, or

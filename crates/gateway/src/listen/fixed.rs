@@ -10,7 +10,7 @@ pub(crate) fn fixed() -> Vec<Fixed> {
     let closed = "the connection is closed";
     vec![
         row(
-            "from a connection to its first byte",
+            "from a connection to its first byte, or with HTTP/2 to its first request",
             Amount::Time(limits.first_byte),
             closed,
         ),

@@ -7,9 +7,11 @@ use std::time::Duration;
 /// Limits of the connections of one or several listeners.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Most connections at once; one more is told so and closed.
+    /// Most connections at once.
     pub connections: usize,
-    /// From the connection to its first byte.
+    /// What becomes of one more.
+    pub full: Full,
+    /// From the connection to its first byte; with HTTP/2, whose first bytes ask nothing, to its first request.
     pub first_byte: Duration,
     /// From the first byte of a request's head to its last (HTTP/1.1).
     pub head: Duration,
@@ -31,10 +33,20 @@ pub struct Limits {
     pub drain: Duration,
 }
 
+/// What becomes of a connection for which there is no place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Full {
+    /// It is told so and closed: the others may hold more than a connection, such as a consumer's partitions.
+    Refuse,
+    /// The one that has asked nothing for the longest is closed for it: nothing is lost with it but a caller's time.
+    GiveWay,
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 10_000,
+            full: Full::Refuse,
             first_byte: Duration::from_secs(30),
             head: Duration::from_secs(10),
             idle: Duration::from_mins(10),

@@ -13,6 +13,8 @@ pub struct Metrics {
     pub open: Gauge<i64, AtomicI64>,
     /// Connections refused since there was no room.
     pub refused: Counter,
+    /// Connections closed since there was no room for another.
+    pub gave_way: Counter,
     /// Connections closed since the caller took too long.
     pub overdue: Counter,
 }
@@ -29,6 +31,11 @@ impl Metrics {
             "connections_refused",
             "Connections refused since the limit of open connections was reached",
             self.refused.clone(),
+        );
+        registry.register(
+            "connections_gave_way",
+            "Connections that had asked nothing for the longest, closed since there was no room for another",
+            self.gave_way.clone(),
         );
         registry.register(
             "connections_overdue",

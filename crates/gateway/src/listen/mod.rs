@@ -20,7 +20,7 @@ pub use accept::{Accepted, Gate, Serve};
 pub use activity::{Activity, Overdue};
 pub use connection::{Connection, ConnectionId};
 pub(crate) use fixed::fixed;
-pub use limits::Limits;
+pub use limits::{Full, Limits};
 pub use metrics::Metrics;
 pub use protocol::Http;
 pub use stop::{Phase, Stop, Stopper};

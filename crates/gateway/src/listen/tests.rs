@@ -115,6 +115,66 @@ async fn a_caller_above_the_limit_is_told_so_and_a_freed_place_is_given_again() 
 }
 
 #[tokio::test]
+async fn where_connections_give_way_the_next_caller_is_answered_whoever_holds_the_places() {
+    let door = door(Limits {
+        connections: 4,
+        full: Full::GiveWay,
+        ..Limits::default()
+    })
+    .await;
+    let mut asking = door.call().await;
+    asking
+        .write_all(b"GET /wait HTTP/1.1\r\nHost: x\r\n\r\n")
+        .await
+        .unwrap();
+    let mut holding = Vec::new();
+    for words in [&b""[..], b"GET / HTTP/1.1\r\nHo", b"PRI * HTTP/2.0\r\n\r\n"] {
+        let mut caller = door.call().await;
+        caller.write_all(words).await.unwrap();
+        until(|| door.gate.metrics.open.get() == 2 + holding.len() as i64).await;
+        holding.push(caller);
+    }
+    // Kept alive, so each of them holds a place, too.
+    for round in 1..=9 {
+        let mut next = door.call().await;
+        next.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            .await
+            .unwrap();
+        let mut answer = [0; 512];
+        let count = next.read(&mut answer).await.unwrap();
+        let text = String::from_utf8_lossy(&answer[..count]).into_owned();
+        assert!(text.starts_with("HTTP/1.1 200"), "{round}: {text}");
+        holding.push(next);
+    }
+    assert_eq!(door.gate.metrics.gave_way.get(), 9);
+    assert_eq!(door.gate.metrics.refused.get(), 0);
+    for gone in &mut holding[..9] {
+        rest(gone).await;
+    }
+    let mut byte = [0];
+    let waiting = tokio::time::timeout(Duration::from_millis(50), asking.read(&mut byte)).await;
+    assert!(waiting.is_err(), "a request in flight keeps its place");
+    drop(door.stopper);
+}
+
+#[tokio::test]
+async fn http2_that_asks_nothing_is_closed_like_silence() {
+    let door = door(Limits {
+        first_byte: Duration::from_millis(50),
+        ..Limits::default()
+    })
+    .await;
+    let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+    for words in [&preface[..], &[&preface[..], &settings].concat()] {
+        let mut caller = door.call().await;
+        caller.write_all(words).await.unwrap();
+        rest(&mut caller).await;
+    }
+    assert_eq!(door.gate.metrics.overdue.get(), 2);
+}
+
+#[tokio::test]
 async fn silent_and_dripping_callers_are_closed_after_their_time() {
     let short = Duration::from_millis(50);
     let door = door(Limits {
