@@ -4,8 +4,6 @@
 pub const BATCH_BYTES_MAX: usize = 1_048_588;
 /// `socket.request.max.bytes`: largest Kafka frame.
 pub const FRAME_BYTES_MAX: usize = 100 * 1024 * 1024;
-/// Largest body of an HTTP produce.
-pub const PRODUCE_BODY_BYTES_MAX: usize = 1024 * 1024;
 /// `num.partitions`: partitions of a topic created on first use.
 pub const PARTITIONS_DEFAULT: u32 = 4;
 /// Most partitions of one topic.

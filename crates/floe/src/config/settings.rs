@@ -234,7 +234,7 @@ settings! {
         max_in_flight_requests: usize = "max.in.flight.requests.per.connection", Kind::Number { unit: "requests", min: 1, max: 10_000 }, Default::Is("64");
         #[doc = "Bytes that the kernel keeps of answers a Kafka client does not take; the system may grant less (`net.core.wmem_max`)."]
         socket_send_buffer_bytes: usize = "socket.send.buffer.bytes", Kind::Bytes { min: 4 << 10, max: 64 * MIB }, Default::Is("256KiB");
-        #[doc = "Largest body of an HTTP produce request."]
+        #[doc = "Largest body of an HTTP produce request. Each record of it must also fit the `max.message.bytes` of its topic as a batch of its own, which takes 72 bytes more or so: by default a body that is one record has room for 1048516."]
         produce_body_max_bytes: usize = "http.produce.body.max.bytes", Kind::Bytes { min: 1024, max: 64 * MIB }, Default::Is("1MiB");
         #[doc = "Connections open at once, over all doors."]
         max_connections: usize = "max.connections", Kind::Number { unit: "connections", min: 1, max: 1_000_000 }, Default::Is("10000");

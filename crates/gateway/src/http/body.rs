@@ -3,18 +3,21 @@
 //! Guarantees: a body that declares too much is refused before a byte of it is read; one that declares nothing is read
 //! up to the limit; one that stops coming, or never ends, is given up. Memory is taken from the pool as bytes arrive,
 //! not as they are announced, so idle callers hold nothing up. Compressed bodies (`Content-Encoding: gzip` or `zstd`,
-//! RFC 9110 8.4) count as what they become.
+//! RFC 9110 8.4) count as what they become. Whatever other coding a body came in is refused, never taken for the body.
 
 use std::io::Read;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderName, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use floe_world::{Buffer, Pool};
 use http_body_util::BodyExt;
 
-use super::problem::Problem;
+use super::problem::{self, Problem};
 use crate::listen::Limits;
 
 /// What a body may take.
@@ -79,6 +82,36 @@ impl Bounds {
         )
         .with("limit", self.bytes)
     }
+}
+
+/// Refuses a body in a transfer coding that nothing here undoes, which is any but `chunked` (RFC 9112, 6.1). One that does
+/// not end with `chunked` has no end that could be told, and is refused below, with 400.
+pub(super) async fn check_transfer(request: Request, next: Next) -> Response {
+    let codings = list(request.headers(), &header::TRANSFER_ENCODING);
+    if codings.is_empty() || codings == ["chunked"] {
+        return next.run(request).await;
+    }
+    let codings = codings.join(", ");
+    Problem::new(
+        StatusCode::NOT_IMPLEMENTED,
+        "unsupported-transfer-coding",
+        format!(
+            "Transfer-Encoding '{}' is not supported; send the body chunked or with its Content-Length, and compressed with \
+             Content-Encoding gzip or zstd, or not at all",
+            problem::shown(&codings)
+        ),
+    )
+    .into_response()
+}
+
+/// The elements of a header that is a list, over all its lines, in lower case (RFC 9110, 5.6.1).
+fn list(headers: &HeaderMap, name: &HeaderName) -> Vec<String> {
+    let lines = headers.get_all(name).iter();
+    let elements = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
+    elements
+        .map(|element| String::from_utf8_lossy(element).trim().to_ascii_lowercase())
+        .filter(|element| !element.is_empty())
+        .collect()
 }
 
 /// Reads a body that must not be empty.
@@ -210,21 +243,20 @@ enum Encoding {
 
 impl Encoding {
     fn of(headers: &HeaderMap) -> Result<Self, Problem> {
-        let Some(value) = headers.get(header::CONTENT_ENCODING) else {
-            return Ok(Self::Identity);
-        };
-        match value
-            .to_str()
-            .map(|v| v.trim().to_ascii_lowercase())
-            .as_deref()
-        {
-            Ok("" | "identity") => Ok(Self::Identity),
-            Ok("gzip" | "x-gzip") => Ok(Self::Gzip),
-            Ok("zstd") => Ok(Self::Zstd),
+        let mut codings = list(headers, &header::CONTENT_ENCODING);
+        codings.retain(|coding| coding != "identity");
+        let codings: Vec<&str> = codings.iter().map(String::as_str).collect();
+        match codings[..] {
+            [] => Ok(Self::Identity),
+            ["gzip" | "x-gzip"] => Ok(Self::Gzip),
+            ["zstd"] => Ok(Self::Zstd),
             _ => Err(Problem::new(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
                 "unsupported-encoding",
-                format!("Content-Encoding {value:?} is not supported; use gzip, zstd or none"),
+                format!(
+                    "Content-Encoding '{}' is not supported; use gzip, zstd or none",
+                    problem::shown(&codings.join(", "))
+                ),
             )),
         }
     }
@@ -380,10 +412,26 @@ mod tests {
             let cut = read(&encoded(encoding), cut.into(), &bounds(100_000)).await;
             assert_eq!(cut.unwrap_err().kind, "undecodable-body", "{encoding}");
         }
-        let unknown = read(&encoded("br"), vec![1].into(), &bounds(9))
-            .await
-            .unwrap_err();
-        assert_eq!(unknown.status, StatusCode::UNSUPPORTED_MEDIA_TYPE);
+    }
+
+    #[tokio::test]
+    async fn a_body_in_another_or_a_second_coding_is_refused_by_name() {
+        let two = HeaderMap::from_iter(["identity", "gzip", "zstd"].map(|coding| {
+            let name = header::CONTENT_ENCODING;
+            (name, HeaderValue::from_static(coding))
+        }));
+        let lines = [(two, "gzip, zstd")];
+        let alone = ["br", "gzip, gzip", "gzip;q=1"].map(|value| (encoded(value), value));
+        for (headers, named) in lines.into_iter().chain(alone) {
+            let refused = read(&headers, vec![1].into(), &bounds(9)).await;
+            let problem = refused.unwrap_err();
+            assert_eq!(problem.status, StatusCode::UNSUPPORTED_MEDIA_TYPE);
+            let expected =
+                format!("Content-Encoding '{named}' is not supported; use gzip, zstd or none");
+            assert_eq!(problem.detail, expected);
+        }
+        let plain = read(&encoded("Identity, "), vec![1].into(), &bounds(9)).await;
+        assert_eq!(&plain.unwrap()[..], [1]);
     }
 
     #[tokio::test]

@@ -153,6 +153,7 @@ fn router(api: Arc<Api>) -> Router {
         .route("/v1/consumer/goodbye", post(consumer::goodbye))
         .fallback(no_resource)
         .method_not_allowed_fallback(no_method)
+        .layer(middleware::from_fn(body::check_transfer))
         .layer(middleware::from_fn_with_state(
             Arc::clone(&api),
             metrics::count,

@@ -161,6 +161,13 @@ impl Node {
         self.call("POST", path, headers, body).await
     }
 
+    /// Where a partition ends.
+    pub(crate) async fn end(&self, topic: &str, partition: usize) -> u64 {
+        let described = self.get(&format!("/v1/topic/{topic}")).await.expect(200);
+        let end = &described.json()["partitions"][partition]["commitOffset"];
+        end.as_u64().unwrap()
+    }
+
     /// The records of a partition from an offset.
     pub(crate) async fn records(&self, topic: &str, partition: u64, query: &str) -> Vec<Value> {
         let path = format!("/v1/topic/{topic}/partitions/{partition}/records?{query}");

@@ -5,6 +5,7 @@
     reason = "in a test a panic is a failure with its place"
 )]
 
+mod bodies;
 mod consume;
 mod harness;
 mod produce;

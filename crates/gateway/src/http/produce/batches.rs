@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use bytes::Bytes;
 use floe_broker::{Pending, ProduceError, ProduceOptions, Topic};
 use floe_model::{Offset, PartitionIndex, Timestamp};
-use floe_wire::batch::{Builder, Class};
+use floe_wire::batch::{Builder, Class, HEADER_BYTES};
 use tokio::time::{Instant, timeout_at};
 
 use super::super::Api;
@@ -67,9 +67,11 @@ impl Batches {
                 self.finished.push((partition, bytes, count));
             }
         }
+        let payload = payload_bytes(key, value, headers);
         let added = builder.record(timestamp, key, value, headers);
         if added.is_err() || builder.bytes_len() > self.limit {
-            let problem = Problem::from(too_large(more, self.limit));
+            let batch = builder.bytes_len().max(HEADER_BYTES + payload);
+            let problem = Problem::from(too_large(batch, payload, self.limit));
             return Err(problem
                 .with("record", self.records)
                 .with("limit", self.limit));
@@ -160,13 +162,25 @@ impl Batches {
     }
 }
 
-/// A record that no batch of the topic can hold.
-pub(super) fn too_large(bytes: usize, limit: usize) -> ProduceError {
+/// What the caller gave of a record.
+fn payload_bytes(
+    key: Option<&[u8]>,
+    value: Option<&[u8]>,
+    headers: &[(&[u8], Option<&[u8]>)],
+) -> usize {
+    let bytes = |part: Option<&[u8]>| part.map_or(0, <[u8]>::len);
+    let of_headers: usize = headers.iter().map(|(name, v)| name.len() + bytes(*v)).sum();
+    bytes(key) + bytes(value) + of_headers
+}
+
+/// A record that no batch of the topic can hold: of how many bytes its batch would be, and how many of them were given.
+pub(super) fn too_large(batch: usize, payload: usize, limit: usize) -> ProduceError {
     ProduceError::Batch {
         class: Class::TooLarge,
         record: None,
         reason: format!(
-            "a record of about {bytes} bytes is above the topic's max.message.bytes of {limit}; send smaller records or raise it"
+            "a record of {payload} bytes takes {batch} as a batch of its own, and the topic's max.message.bytes is {limit}; send \
+             smaller records or raise it"
         ),
     }
 }
@@ -243,6 +257,9 @@ mod tests {
             (413, "record-too-large")
         );
         assert_eq!(problem.members["record"], 6);
+        let told = "a record of 200 bytes takes 270 as a batch of its own, and the topic's max.message.bytes is 200; send \
+                    smaller records or raise it";
+        assert!(problem.detail.contains(told), "{}", problem.detail);
     }
 
     #[test]

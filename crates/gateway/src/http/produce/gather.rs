@@ -143,7 +143,7 @@ impl Round {
 
     async fn produce(&self, batch: &[Waiting]) -> Result<Offset, ProduceError> {
         let mut builder = Builder::default();
-        let mut limit = usize::MAX;
+        let (mut limit, mut payload) = (usize::MAX, 0);
         for Waiting {
             record, limit: own, ..
         } in batch
@@ -152,11 +152,12 @@ impl Round {
             let value = record.value.as_deref();
             builder
                 .record(record.timestamp, record.key.as_deref(), value, &[])
-                .map_err(|_| too_large(i32::MAX as usize, *own))?;
+                .map_err(|_| too_large(i32::MAX as usize, payload, *own))?;
+            payload += record.key.as_ref().map_or(0, Bytes::len) + value.map_or(0, <[u8]>::len);
         }
         let bytes = builder.bytes_len();
         if bytes > limit {
-            return Err(too_large(bytes, limit));
+            return Err(too_large(bytes, payload, limit));
         }
         let bytes = builder
             .finish()
