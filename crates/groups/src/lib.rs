@@ -10,11 +10,13 @@
 pub mod assigned;
 pub mod classic;
 mod ids;
+mod kind;
 mod position;
 mod refusal;
 mod settings;
 
 pub use ids::{ConnectionId, ConsumerId, GenerationId, GroupId, InstanceId, MemberId};
+pub use kind::Kind;
 pub use position::{NewPosition, Position};
 pub use refusal::Refusal;
 pub use settings::Settings;

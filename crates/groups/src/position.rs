@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::Kind;
 use floe_model::{LeaderEpoch, Offset, Timestamp, TopicPartition};
 
 /// Where a group reads on in one partition. Lives as long as the topic; moves only by commits.
@@ -15,6 +16,8 @@ pub struct Position {
     pub metadata: Arc<str>,
     /// Wall clock of the commit.
     pub committed_at: Timestamp,
+    /// Kind of the group then: what is known of it once its members are gone.
+    pub kind: Kind,
 }
 
 /// One position to store.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use floe_groups::{
-    GROUP_ID_BYTES_MAX, GenerationId, GroupId, NewPosition, Position, Refusal, classic,
+    GROUP_ID_BYTES_MAX, GenerationId, GroupId, Kind, NewPosition, Position, Refusal, classic,
 };
 use floe_model::{TopicId, TopicPartition};
 
@@ -26,12 +26,17 @@ impl Groups {
         let shard = inner.shard(group);
         let step = |state: &mut State| {
             state.check_commit(inner, group, caller)?;
-            let mut rows = Rows::default();
+            // Who sets the positions of a group without being in it does not make it another kind.
+            let mut rows = Rows::of(if state.groups.contains_key(group) {
+                Kind::Classic
+            } else {
+                state.kind_by_positions(group)
+            });
             let results = positions
                 .iter()
                 .map(|new| rows.add(inner, state, group, new))
                 .collect();
-            Ok((results, state.store(&inner.node, shard, rows.rows)?))
+            Ok((results, state.store(&inner.node, shard, rows.all)?))
         };
         let (results, receipt) = inner.patiently(shard, step).await?;
         receipt.stored().await?;
@@ -157,14 +162,23 @@ fn deletions<'a>(rows: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Vec<Row> {
 }
 
 /// What one request stores.
-#[derive(Default)]
 pub(super) struct Rows {
-    pub(super) rows: Vec<Row>,
+    pub(super) all: Vec<Row>,
+    kind: Kind,
     /// By how much they make the table larger.
     new_bytes: usize,
 }
 
 impl Rows {
+    /// None yet, of a group of this kind.
+    pub(super) fn of(kind: Kind) -> Self {
+        Self {
+            all: Vec::new(),
+            kind,
+            new_bytes: 0,
+        }
+    }
+
     /// Adds the row of a new position, if it may be stored.
     pub(super) fn add(
         &mut self,
@@ -186,6 +200,7 @@ impl Rows {
             leader_epoch: new.leader_epoch,
             metadata: Arc::clone(&new.metadata),
             committed_at: inner.node.world.clock.now(),
+            kind: self.kind,
         });
         let growth = match state.table.get(&key) {
             Some(old) => value.len().saturating_sub(old.len()),
@@ -197,7 +212,7 @@ impl Rows {
             return Err(CommitRefusal::TooMany);
         }
         self.new_bytes = bytes;
-        self.rows.push((key, Some(value)));
+        self.all.push((key, Some(value)));
         Ok(())
     }
 }
@@ -220,6 +235,15 @@ impl State {
 
     pub(super) fn position(&self, group: &GroupId, partition: TopicPartition) -> Option<Position> {
         row::parse_value(self.table.get(&row::key(group, partition))?)
+    }
+
+    /// Kind of a group without members: the one it was of when a position was stored last.
+    pub(super) fn kind_by_positions(&self, group: &GroupId) -> Kind {
+        let prefix = row::prefix(group);
+        let rows = self.table.prefix(&prefix);
+        rows.filter_map(|(_, value)| row::parse_value(value))
+            .max_by_key(|position| position.committed_at)
+            .map_or(Kind::Classic, |position| position.kind)
     }
 
     fn has_members(&self, group: &GroupId) -> bool {

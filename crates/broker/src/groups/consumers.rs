@@ -7,7 +7,7 @@ use floe_cluster::{Catalog, Topic};
 use floe_groups::assigned::{
     self, Caller, Delivery, DeliveryToken, OnNewGroup, Registration, Used,
 };
-use floe_groups::{ConnectionId, GroupId, NewPosition, Refusal};
+use floe_groups::{ConnectionId, GroupId, Kind, NewPosition, Refusal};
 use floe_model::{Offset, TopicPartition};
 
 use super::commits::Rows;
@@ -158,7 +158,7 @@ impl Inner {
         self.patiently(shard, step).await?.stored().await
     }
 
-    /// Appends positions of a group; those in topics that have just been deleted are left out.
+    /// Appends positions of a group of HTTP consumers; those in topics that have just been deleted are left out.
     pub(super) fn store_positions(
         &self,
         shard: &Shard,
@@ -166,7 +166,7 @@ impl Inner {
         group: &GroupId,
         ends: &[(TopicPartition, Offset)],
     ) -> Result<Receipt, NotDone> {
-        let mut rows = Rows::default();
+        let mut rows = Rows::of(Kind::Assigned);
         for (partition, offset) in ends {
             let new = NewPosition {
                 partition: *partition,
@@ -179,7 +179,7 @@ impl Inner {
                 Err(refusal) => return Err(unavailable(&refusal).into()),
             }
         }
-        state.store(&self.node, shard, rows.rows)
+        state.store(&self.node, shard, rows.all)
     }
 
     /// Stores what `begin` gives out, and tells the group when it is durable.

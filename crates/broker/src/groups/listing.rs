@@ -5,11 +5,14 @@ use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use floe_cluster::Catalog;
-use floe_groups::{GroupId, MemberId, assigned, classic};
+use floe_groups::{GroupId, Kind, MemberId, assigned, classic};
 use floe_model::{TopicName, TopicPartition};
 
 use super::shard::{Entry, Machine, State as ShardState};
-use super::{Description, Groups, Kind, Listed, MemberDescription, State, row};
+use super::{Description, Groups, Listed, MemberDescription, State, row};
+
+/// Protocol type of groups of HTTP consumers: tools that show consumer groups understand what is described of these, too.
+const CONSUMER: &str = "consumer";
 
 impl Groups {
     /// ListGroups: every group that has members or positions, by name.
@@ -67,9 +70,13 @@ impl Groups {
 
 impl ShardState {
     fn listed(&self, group: &GroupId) -> Listed {
-        let entry = self.groups.get(group);
-        let (kind, state, protocol_type) =
-            entry.map_or((Kind::Classic, State::Empty, Arc::default()), kind);
+        let (kind, state, protocol_type) = match self.groups.get(group) {
+            Some(entry) => kind(entry),
+            None => match self.kind_by_positions(group) {
+                Kind::Classic => (Kind::Classic, State::Empty, Arc::default()),
+                Kind::Assigned => (Kind::Assigned, State::Empty, Arc::from(CONSUMER)),
+            },
+        };
         Listed {
             group: group.clone(),
             kind,
@@ -91,8 +98,7 @@ fn kind(entry: &Entry) -> (Kind, State, Arc<str>) {
             let protocol_type = machine.protocol_type().cloned().unwrap_or_default();
             (Kind::Classic, state, protocol_type)
         }
-        // Tools that show consumer groups understand what is described of these too.
-        Machine::Assigned(_) => (Kind::Assigned, State::Stable, Arc::from("consumer")),
+        Machine::Assigned(_) => (Kind::Assigned, State::Stable, Arc::from(CONSUMER)),
     }
 }
 

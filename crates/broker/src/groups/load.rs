@@ -162,19 +162,19 @@ fn one(partition: TopicPartition, offset: Offset) -> Fetch {
 
 /// A row of a newer release must not be taken for none.
 fn check_formats(node: &Node, table: &Table) -> Result<(), StartError> {
-    let newest = table
-        .rows()
-        .flat_map(|(key, value)| [key.first(), value.first()])
-        .flatten()
-        .copied()
-        .max();
-    match newest {
-        Some(found) if found > row::FORMAT => Err(StartError::NewerFormat {
+    let newer = table.rows().find_map(|(key, value)| {
+        let of = [(key, row::KEY_FORMAT), (value, row::VALUE_FORMAT)];
+        of.into_iter().find_map(|(bytes, read)| {
+            Some((*bytes.first()?, read)).filter(|(found, _)| *found > read)
+        })
+    });
+    match newer {
+        Some((found, supported)) => Err(StartError::NewerFormat {
             path: node.settings.data_dir.join("tables"),
             found: found.into(),
-            supported: row::FORMAT.into(),
+            supported: supported.into(),
         }),
-        Some(_) | None => Ok(()),
+        None => Ok(()),
     }
 }
 

@@ -42,8 +42,7 @@ use shard::Shard;
 use usage::Usage;
 
 pub use outcome::{
-    Chunk, CommitRefusal, Description, Error, Kind, Listed, MemberDescription, Polled, Registered,
-    State,
+    Chunk, CommitRefusal, Description, Error, Listed, MemberDescription, Polled, Registered, State,
 };
 
 /// The groups of a node, for both doors. Cheap to clone.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use floe_groups::assigned::DeliveryToken;
-use floe_groups::{GroupId, InstanceId, MemberId, Refusal};
+use floe_groups::{GroupId, InstanceId, Kind, MemberId, Refusal};
 use floe_model::{Offset, TopicName, TopicPartition};
 
 /// Why a request was not done.
@@ -33,15 +33,6 @@ pub enum CommitRefusal {
     TooMany,
 }
 
-/// How a group's partitions are assigned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// By a member that leads; Kafka's classic protocol. Also a group without members.
-    Classic,
-    /// By the server; HTTP consumers.
-    Assigned,
-}
-
 /// Where a group stands; the names of Kafka's `ConsumerGroupState`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
@@ -60,7 +51,7 @@ pub enum State {
 pub struct Listed {
     /// Its name.
     pub group: GroupId,
-    /// How it is assigned.
+    /// How it is assigned; without members, how it was when a position was stored last.
     pub kind: Kind,
     /// Where it stands.
     pub state: State,

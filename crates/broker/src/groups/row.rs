@@ -2,23 +2,27 @@
 //!
 //! ```text
 //! key    format u8 = 1 | group length u16 | group | topic id 16 | partition u32
-//! value  format u8 = 1 | offset u64 | leader epoch u32 (2^32 - 1: none) | committed at i64 (ms) | metadata length u16 | metadata
+//! value  format u8 = 2 | offset u64 | leader epoch u32 (2^32 - 1: none) | committed at i64 (ms) | kind u8 | metadata length u16 | metadata
+//! kind   0: classic, 1: assigned by the server (HTTP consumers)
 //! ```
-//! Integers are big-endian, so that the rows of a group lie together, by topic and partition. A null value deletes.
+//! A value of format 1 has no kind: its group counts as classic. Integers are big-endian, so that the rows of a group lie together, by topic and partition. A null value deletes.
 
 use bytes::Buf;
-use floe_groups::{GroupId, Position};
+use floe_groups::{GroupId, Kind, Position};
 use floe_model::{LeaderEpoch, Offset, PartitionIndex, Timestamp, TopicId, TopicPartition};
 
-/// The format this release writes, and the only one it reads.
-pub(super) const FORMAT: u8 = 1;
+/// Format of the keys.
+pub(super) const KEY_FORMAT: u8 = 1;
+/// The format of values that this release writes; it reads the one before, too.
+pub(super) const VALUE_FORMAT: u8 = 2;
+const FORMAT_WITHOUT_KIND: u8 = 1;
 const NO_EPOCH: u32 = u32::MAX;
 
 /// What the keys of all positions of a group begin with.
 pub(super) fn prefix(group: &GroupId) -> Vec<u8> {
     let name = group.as_str().as_bytes();
     let mut key = Vec::with_capacity(3 + name.len() + 20);
-    key.push(FORMAT);
+    key.push(KEY_FORMAT);
     key.extend_from_slice(&(name.len() as u16).to_be_bytes());
     key.extend_from_slice(name);
     key
@@ -34,7 +38,7 @@ pub(super) fn key(group: &GroupId, partition: TopicPartition) -> Vec<u8> {
 
 /// Group and partition of a key; `None` for foreign bytes.
 pub(super) fn parse_key(mut key: &[u8]) -> Option<(&str, TopicPartition)> {
-    if key.try_get_u8().ok()? != FORMAT {
+    if key.try_get_u8().ok()? != KEY_FORMAT {
         return None;
     }
     let len = usize::from(key.try_get_u16().ok()?);
@@ -53,12 +57,16 @@ pub(super) fn parse_key(mut key: &[u8]) -> Option<(&str, TopicPartition)> {
 /// The value of one position.
 pub(super) fn value(position: &Position) -> Vec<u8> {
     let metadata = position.metadata.as_bytes();
-    let mut value = Vec::with_capacity(23 + metadata.len());
-    value.push(FORMAT);
+    let mut value = Vec::with_capacity(24 + metadata.len());
+    value.push(VALUE_FORMAT);
     value.extend_from_slice(&position.offset.0.to_be_bytes());
     let epoch = position.leader_epoch.map_or(NO_EPOCH, |epoch| epoch.0);
     value.extend_from_slice(&epoch.to_be_bytes());
     value.extend_from_slice(&position.committed_at.0.to_be_bytes());
+    value.push(match position.kind {
+        Kind::Classic => 0,
+        Kind::Assigned => 1,
+    });
     value.extend_from_slice(&(metadata.len() as u16).to_be_bytes());
     value.extend_from_slice(metadata);
     value
@@ -66,12 +74,17 @@ pub(super) fn value(position: &Position) -> Vec<u8> {
 
 /// The position in a value; `None` for foreign bytes.
 pub(super) fn parse_value(mut value: &[u8]) -> Option<Position> {
-    if value.try_get_u8().ok()? != FORMAT {
+    let format = value.try_get_u8().ok()?;
+    if !(FORMAT_WITHOUT_KIND..=VALUE_FORMAT).contains(&format) {
         return None;
     }
     let offset = Offset(value.try_get_u64().ok()?);
     let epoch = value.try_get_u32().ok()?;
     let committed_at = Timestamp(value.try_get_i64().ok()?);
+    let kind = match format {
+        FORMAT_WITHOUT_KIND => Kind::Classic,
+        _ => kind(value.try_get_u8().ok()?)?,
+    };
     let len = usize::from(value.try_get_u16().ok()?);
     if value.len() != len {
         return None;
@@ -81,7 +94,16 @@ pub(super) fn parse_value(mut value: &[u8]) -> Option<Position> {
         leader_epoch: (epoch != NO_EPOCH).then_some(LeaderEpoch(epoch)),
         metadata: std::str::from_utf8(value).ok()?.into(),
         committed_at,
+        kind,
     })
+}
+
+fn kind(byte: u8) -> Option<Kind> {
+    match byte {
+        0 => Some(Kind::Classic),
+        1 => Some(Kind::Assigned),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -109,10 +131,24 @@ mod tests {
             leader_epoch: Some(LeaderEpoch(2)),
             metadata: "note".into(),
             committed_at: Timestamp(9),
+            kind: Kind::Assigned,
         };
-        let expected = b"\x01\0\0\0\0\0\0\0\x05\0\0\0\x02\0\0\0\0\0\0\0\x09\0\x04note";
+        let expected = b"\x02\0\0\0\0\0\0\0\x05\0\0\0\x02\0\0\0\0\0\0\0\x09\x01\0\x04note";
         assert_eq!(value(&position), expected);
         assert_eq!(parse_value(expected), Some(position));
+    }
+
+    #[test]
+    fn a_value_of_the_format_before_is_read_as_of_a_classic_group() {
+        let position = Position {
+            offset: Offset(5),
+            leader_epoch: Some(LeaderEpoch(2)),
+            metadata: "note".into(),
+            committed_at: Timestamp(9),
+            kind: Kind::Classic,
+        };
+        let before = b"\x01\0\0\0\0\0\0\0\x05\0\0\0\x02\0\0\0\0\0\0\0\x09\0\x04note";
+        assert_eq!(parse_value(before), Some(position));
     }
 
     #[test]
@@ -122,6 +158,7 @@ mod tests {
             leader_epoch: None,
             metadata: "".into(),
             committed_at: Timestamp(0),
+            kind: Kind::Classic,
         };
         assert_eq!(parse_value(&value(&position)), Some(position));
     }
@@ -129,7 +166,7 @@ mod tests {
     #[test]
     fn foreign_bytes_are_none() {
         let whole = key(&GroupId::from("g"), partition());
-        let position = b"\x01\0\0\0\0\0\0\0\x05\0\0\0\x02\0\0\0\0\0\0\0\x09\0\x04note";
+        let position = b"\x02\0\0\0\0\0\0\0\x05\0\0\0\x02\0\0\0\0\0\0\0\x09\x01\0\x04note";
         for cut in 0..whole.len() {
             assert_eq!(parse_key(&whole[..cut]), None);
         }
@@ -137,6 +174,9 @@ mod tests {
             assert_eq!(parse_value(&position[..cut]), None);
         }
         assert_eq!(parse_key(b"\x02"), None);
-        assert_eq!(parse_value(b"\x02"), None);
+        assert_eq!(parse_value(b"\x03"), None);
+        let mut other_kind = *position;
+        other_kind[21] = 2;
+        assert_eq!(parse_value(&other_kind), None);
     }
 }

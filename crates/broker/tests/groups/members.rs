@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use floe_broker::groups::{Kind, State};
-use floe_groups::assigned::OnNewGroup;
+use floe_broker::groups::{Listed, State};
+use floe_groups::assigned::{OnNewGroup, Used};
 use floe_groups::classic::Leaving;
-use floe_groups::{GroupId, MemberId, Refusal};
+use floe_groups::{GroupId, Kind, MemberId, Refusal};
 
 use crate::harness::{Node, Outside};
-use crate::words::{caller, eventually, group, newcomer, nobody, position, refused, sync};
+use crate::words::{
+    caller, eventually, group, newcomer, nobody, position, refused, stateless, sync,
+};
 
 fn state(node: &Node, name: &str) -> Option<State> {
     node.0
@@ -215,6 +217,48 @@ async fn one_group_is_of_one_kind_as_long_as_it_has_members() {
     node.register("kafka", "d", &["t"], OnNewGroup::Earliest)
         .await
         .unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_group_whose_members_are_gone_stays_of_their_kind_also_after_a_restart() {
+    let (outside, node) = outside_without_delay().await;
+    let at = node.topic("t", 1).await;
+    node.register("http", "c", &["t"], OnNewGroup::Latest)
+        .await
+        .unwrap();
+    let groups = node.0.groups();
+    let goodbye = groups.goodbye(&stateless("c"), &Used::All).await;
+    goodbye.unwrap();
+    node.commit_position("kafka", at, 1).await.unwrap();
+    let kinds = |node: &Node| {
+        let listed = node.0.groups().list();
+        let one = |listed: &Listed| (listed.kind, listed.state, listed.protocol_type.to_string());
+        listed.iter().map(one).collect::<Vec<_>>()
+    };
+    let expected = [
+        (Kind::Assigned, State::Empty, "consumer".to_owned()),
+        (Kind::Classic, State::Empty, String::new()),
+    ];
+    assert_eq!(kinds(&node), expected);
+    // A tool sets its position: that makes it no other kind.
+    node.commit_position("http", at, 0).await.unwrap();
+    assert_eq!(kinds(&node), expected);
+    node.shut_down().await;
+    let node = outside.start().await;
+    assert_eq!(kinds(&node), expected);
+
+    // Kafka's own members do.
+    let (joined, _) = node.join_alone("http").await;
+    let member = caller(joined.member_id.as_str(), joined.generation.0);
+    let (name, new) = (group("http"), vec![position(at, 1)]);
+    let committed = node.0.groups().commit(&name, &member, new).await;
+    assert_eq!(committed.unwrap(), [Ok(())]);
+    let one = Leaving {
+        member_id: joined.member_id,
+        instance_id: None,
+    };
+    assert_eq!(node.0.groups().leave(&group("http"), &[one]), [Ok(())]);
+    assert_eq!(kinds(&node)[0].0, Kind::Classic);
 }
 
 #[tokio::test(flavor = "multi_thread")]

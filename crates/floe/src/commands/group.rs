@@ -78,24 +78,26 @@ impl Named {
             members.len(),
             if members.len() == 1 { "" } else { "s" }
         ))?;
-        let mut total = 0;
-        let rows: Vec<Vec<String>> = items(&group, "positions")
+        let lag = |of: &Value| {
+            let lag = of.get("lag").and_then(number)?;
+            u64::try_from(lag).ok()
+        };
+        let positions = items(&group, "positions");
+        let rows: Vec<Vec<String>> = positions
             .iter()
             .map(|position| {
-                let lag = position.get("lag").and_then(number).unwrap_or_default();
-                let lag = u64::try_from(lag).unwrap_or_default();
-                total += lag;
                 vec![
                     cell(position, "topic"),
                     cell(position, "partition"),
                     cell(position, "position"),
                     cell(position, "commitOffset"),
-                    grouped(lag),
+                    lag(position).map_or_else(|| "-".to_owned(), grouped),
                     cell(position, "member"),
                 ]
             })
             .collect();
-        let has_positions = !rows.is_empty();
+        let has_rows = !rows.is_empty();
+        let unknown = positions.iter().filter(|one| lag(one).is_none()).count();
         let heading = [
             "topic",
             "partition",
@@ -106,8 +108,14 @@ impl Named {
         ];
         out.line("")?;
         out.table(&heading, rows, "It has no positions yet.")?;
-        if has_positions {
+        if has_rows {
+            let total = lag(&group).unwrap_or_default();
             out.line(format!("\nLag in all: {} records.", grouped(total)))?;
+        }
+        if unknown > 0 {
+            out.line(format!(
+                "Not counted: {unknown} of the partitions, where the group begins as its clients are set (auto.offset.reset)."
+            ))?;
         }
         out.flush()
     }

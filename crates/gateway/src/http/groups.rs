@@ -1,14 +1,18 @@
 //! Consumer groups as an operator sees them: list, describe with lag, delete.
+//!
+//! Guarantees: a group's description has every partition that it has a position in or reads; one without a position is
+//! told with the lag from where the group begins in it, if that is the node's business, as it is with HTTP consumers.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use axum::Json;
 use axum::extract::RawQuery;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
-use floe_broker::groups::{Kind, Listed, MemberDescription, State as Standing};
-use floe_broker::{Isolation, OffsetSpec};
-use floe_groups::{GroupId, Refusal};
+use floe_broker::groups::{Description, Listed, MemberDescription, State as Standing};
+use floe_broker::{Catalog, Isolation, OffsetSpec};
+use floe_groups::{GroupId, Kind, Position, Refusal, classic};
+use floe_model::{Offset, TopicName, TopicPartition};
 use serde_json::{Value, json};
 
 use super::path::GroupPath;
@@ -44,7 +48,10 @@ pub(crate) async fn describe(
     let mut answer = listed(&description.listed);
     answer["protocol"] = (*description.protocol).into();
     answer["members"] = members.into();
-    answer["positions"] = positions(&api, &group, &owners).await.into();
+    let positions = positions(&api, &description, &owners).await;
+    let lags = positions.iter().filter_map(|row| row["lag"].as_u64());
+    answer["lag"] = lags.sum::<u64>().into();
+    answer["positions"] = positions.into();
     Ok(Json(answer).into_response())
 }
 
@@ -98,34 +105,81 @@ fn described(member: &MemberDescription, assigned: Option<Vec<(String, u32)>>) -
 
 async fn positions(
     api: &Api,
-    group: &GroupId,
+    group: &Description,
     owners: &HashMap<(String, u32), &str>,
 ) -> Vec<Value> {
     let catalog = api.broker.catalog();
-    let mut rows = Vec::new();
-    for (partition, position) in api.broker.groups().positions(group) {
-        let Some(name) = catalog.names.get(&partition.topic) else {
+    let mut known: BTreeMap<(&TopicName, u32), (TopicPartition, Option<Position>)> =
+        BTreeMap::new();
+    for (at, position) in api.broker.groups().positions(&group.listed.group) {
+        if let Some(name) = catalog.names.get(&at.topic) {
+            known.insert((name, at.partition.0), (at, Some(position)));
+        }
+    }
+    for name in topics(group, owners, known.keys().map(|(name, _)| *name)) {
+        let Some((name, topic)) = catalog.topics.get_key_value(&name) else {
             continue;
         };
+        for partition in &topic.partitions {
+            let at = topic.address(partition.index);
+            known.entry((name, partition.index.0)).or_insert((at, None));
+        }
+    }
+    let mut rows = Vec::with_capacity(known.len());
+    for ((name, partition), (at, position)) in known {
         let latest = OffsetSpec::Latest;
-        let end = api
-            .broker
-            .list_offset(partition, latest, Isolation::ReadUncommitted, None);
-        let end = end.await.ok().flatten().map(|found| found.offset.0);
-        let key = (name.as_str().to_owned(), partition.partition.0);
+        let isolation = Isolation::ReadUncommitted;
+        let end = api.broker.list_offset(at, latest, isolation, None).await;
+        let end = end.ok().flatten().map(|found| found.offset.0);
+        let offset = position.as_ref().map(|position| position.offset);
+        let begin = offset.or_else(|| begin(&catalog, group.listed.kind, at));
+        let lag = begin.and_then(|begin| Some(end?.saturating_sub(begin.0)));
         rows.push(json!({
-            "topic": key.0,
-            "partition": key.1,
-            "position": position.offset.0,
+            "topic": name.as_str(),
+            "partition": partition,
+            "position": offset.map(|offset| offset.0),
             "commitOffset": end,
-            "lag": end.map(|end| end.saturating_sub(position.offset.0)),
-            "member": owners.get(&key),
-            "metadata": &*position.metadata,
-            "committedAt": position.committed_at.0,
+            "lag": lag,
+            "member": owners.get(&(name.as_str().to_owned(), partition)),
+            "metadata": position.as_ref().map(|position| &*position.metadata),
+            "committedAt": position.as_ref().map(|position| position.committed_at.0),
         }));
     }
-    rows.sort_by_key(|row| (row["topic"].to_string(), row["partition"].as_u64()));
     rows
+}
+
+/// What the group reads: what its members subscribed to or have; with HTTP consumers also, since they read topics whole,
+/// every topic that it has a position in.
+fn topics<'a>(
+    group: &Description,
+    owners: &HashMap<(String, u32), &str>,
+    positioned: impl Iterator<Item = &'a TopicName>,
+) -> BTreeSet<TopicName> {
+    let mut topics = BTreeSet::new();
+    if group.listed.kind == Kind::Assigned {
+        topics.extend(positioned.cloned());
+    }
+    let subscribed = group.members.iter().flat_map(|member| {
+        let is_consumer = &*group.listed.protocol_type == "consumer";
+        let found = is_consumer.then(|| classic::subscribed_topics(&member.metadata));
+        found.flatten().unwrap_or_default()
+    });
+    let assigned = owners.keys().map(|(topic, _)| topic.clone());
+    topics.extend(
+        subscribed
+            .chain(assigned)
+            .filter_map(|name| TopicName::parse(&name).ok()),
+    );
+    topics
+}
+
+/// Where a group begins in a partition that it has no position in: HTTP consumers at the first record, since where else
+/// they begin is fixed as a position when they register. A Kafka client decides for itself (`auto.offset.reset`).
+fn begin(catalog: &Catalog, kind: Kind, at: TopicPartition) -> Option<Offset> {
+    match kind {
+        Kind::Assigned => Some(catalog.partition(at)?.log_start),
+        Kind::Classic => None,
+    }
 }
 
 /// The partitions of an assignment in the bytes of Kafka's consumer protocol; `None` if it is something else.

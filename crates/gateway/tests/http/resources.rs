@@ -89,7 +89,11 @@ async fn a_group_shows_members_positions_and_lag_and_is_deleted_when_empty() {
     let groups = node.get("/v1/group").await.expect(200).json();
     assert_eq!(groups["groups"][0]["group"], "g/1");
     let group = node.get("/v1/group/g%2F1").await.expect(200).json();
-    let position = &group["positions"][0];
+    let positions = group["positions"].as_array().unwrap();
+    let partitions = positions.iter().map(|p| p["partition"].as_u64().unwrap());
+    assert_eq!(partitions.collect::<Vec<_>>(), [0, 1, 2, 3]);
+    assert_eq!(group["lag"], 1);
+    let position = &group["positions"][1];
     let shown = [
         "topic",
         "partition",
@@ -128,6 +132,49 @@ async fn a_group_shows_members_positions_and_lag_and_is_deleted_when_empty() {
     assert_eq!(
         node.get("/v1/group/g%2F1").await.expect(404).problem(),
         "unknown-group"
+    );
+}
+
+#[tokio::test]
+async fn partitions_without_a_position_are_shown_with_the_lag_from_where_the_group_begins() {
+    let node = Node::start().await;
+    let register = "/v1/consumer/register?consumerId=c&group=g&topic=t&topic=later&onNewGroup=0";
+    node.call("PUT", "/v1/topic/t", &[], "{\"partitions\": 1}")
+        .await
+        .expect(201);
+    node.call("PUT", register, &[], "").await.expect(200);
+    for partition in [0, 0, 2] {
+        let path = format!("/v1/topic/later/messages?partition={partition}");
+        node.post(&path, &[], "1").await.expect(200);
+    }
+    node.post("/v1/topic/t/messages", &[], "1")
+        .await
+        .expect(200);
+    let rows = |group: &serde_json::Value| {
+        let shown = ["topic", "partition", "position", "commitOffset", "lag"];
+        let row = |p: &serde_json::Value| json!(shown.map(|name| p[name].clone()));
+        let rows = group["positions"].as_array().unwrap().iter().map(row);
+        json!(rows.collect::<Vec<_>>())
+    };
+    let expected = json!([
+        ["later", 0, null, 2, 2],
+        ["later", 1, null, 0, 0],
+        ["later", 2, null, 1, 1],
+        ["later", 3, null, 0, 0],
+        ["t", 0, 0, 1, 1],
+    ]);
+    let group = node.get("/v1/group/g").await.expect(200).json();
+    assert_eq!(rows(&group), expected);
+    assert_eq!(group["lag"], 4);
+    // Once its consumer is gone, what it read is known by its positions.
+    node.post("/v1/consumer/goodbye?consumerId=c", &[], "")
+        .await
+        .expect(200);
+    let group = node.get("/v1/group/g").await.expect(200).json();
+    assert_eq!(rows(&group), json!([["t", 0, 0, 1, 1]]));
+    assert_eq!(
+        (&group["kind"], &group["state"], &group["lag"]),
+        (&json!("assigned"), &json!("Empty"), &json!(1))
     );
 }
 

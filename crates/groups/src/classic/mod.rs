@@ -34,6 +34,7 @@ use crate::{GenerationId, InstanceId, MemberId, Settings};
 
 pub use member::Member;
 pub use requests::{Answer, Caller, Join, Joined, JoinedMember, Leaving, Sync, Synced, Ticket};
+pub use subscription::topics as subscribed_topics;
 
 /// Where a group stands. Times are the driver's monotonic clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

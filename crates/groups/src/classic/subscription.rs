@@ -7,7 +7,7 @@
 use bytes::Buf;
 
 /// The topics subscribed to, or `None` if the bytes are something else.
-pub(super) fn topics(mut metadata: &[u8]) -> Option<Vec<String>> {
+pub fn topics(mut metadata: &[u8]) -> Option<Vec<String>> {
     let version = metadata.try_get_i16().ok()?;
     let count = usize::try_from(metadata.try_get_i32().ok()?).ok()?;
     // Each name takes at least its length's two bytes: a count beyond that is a lie.
