@@ -24,6 +24,17 @@ pub enum Unavailable {
     /// The node is stopping, or a write failed and it is about to end.
     #[error("the node is stopping")]
     Stopping,
+    /// The nodes did not agree on it: nobody leads the catalog, or another one does since. Nothing has changed.
+    #[error(
+        "the cluster has no leader for its catalog at the moment, and nothing was changed; a majority of its nodes must reach one \
+         another: try again"
+    )]
+    NotAgreed,
+    /// It was asked of the catalog's leader, and what came of it is not known here.
+    #[error(
+        "the change was given to the catalog's leader and its outcome is not known; look whether it holds, then try again"
+    )]
+    Undecided,
 }
 
 /// Why a batch was not appended.

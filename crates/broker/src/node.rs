@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use floe_cluster::{Catalog, Command, Topic, TopicSettings};
+use floe_cluster::{Catalog, Command, Holdings, Topic, TopicSettings};
 use floe_log::Log;
 use floe_model::{Boot, TopicPartition};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
-use crate::controller::{self, Proposal};
+use crate::controller::Proposals;
 use crate::metrics::Metrics;
 use crate::partition::{Ended, Now, Partition, Tally};
 use crate::producer_ids::ProducerIds;
@@ -32,7 +32,7 @@ pub(crate) struct Node {
     pub(crate) outside: Arc<Outside>,
     pub(crate) catalog: ArcSwap<Catalog>,
     pub(crate) changed: watch::Sender<Arc<Catalog>>,
-    pub(crate) proposals: mpsc::Sender<Proposal>,
+    pub(crate) proposals: Proposals,
     pub(crate) producer_ids: ProducerIds,
     pub(crate) producers: Tally,
     pub(crate) metrics: Arc<Metrics>,
@@ -126,7 +126,18 @@ impl Node {
         &self,
         command: Command,
     ) -> Result<floe_cluster::Applied, Unavailable> {
-        controller::propose(&self.proposals, command).await
+        self.proposals.propose(command).await
+    }
+
+    /// The generations that this node has something of.
+    pub(crate) fn holdings(&self) -> Holdings {
+        let replicas = self.replicas.load();
+        let held = replicas.iter().map(|(address, replica)| {
+            let generations = replica.log.generations();
+            let epochs = generations.iter().map(|held| held.epoch);
+            (*address, epochs.collect())
+        });
+        held.collect()
     }
 
     /// Publishes a change of the catalog.

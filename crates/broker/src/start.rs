@@ -10,18 +10,19 @@
 mod reopen;
 mod replay;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use floe_cluster::{Catalog, ClusterId, Command};
+use floe_cluster::consensus::Configuration;
+use floe_cluster::{Applied, ClusterId, Command};
 use floe_log::{Failure, Log, OpenError, Recovered, Setup, Stream, Verdict};
 use floe_model::{Incarnation, PartitionIndex, TopicId, TopicPartition};
 use floe_replication::Member;
 use floe_world::tasks;
 use tokio::sync::{mpsc, watch};
 
-use crate::controller::{self, CATALOG_GROUP, Machine};
+use crate::controller::{Agreement, CATALOG_GROUP, Driver, Proposals};
 use crate::events::{OnFailure, Sweep};
 use crate::metrics::Metrics;
 use crate::node::Node;
@@ -61,8 +62,9 @@ pub(crate) async fn start(
         incarnation: log.bind(CATALOG).await.map_err(failed)?,
     };
     let seed = world.random.next_u64();
-    let mut machine = take_up(voter, &settings, &recovered, seed)?;
-    let (proposals, received) = mpsc::channel(controller::WAITING_MAX);
+    let mut agreement = take_up(voter, &settings, &recovered, seed)?;
+    agreement.belongs_to(ClusterId(recovered.cluster));
+    let (proposals, received) = Proposals::new();
     let clock = Arc::clone(&world.clock);
     let (outside, mut heard) = Outside::new(settings.node, recovered.boot, log.clone(), clock);
     let node = Arc::new(Node {
@@ -70,8 +72,8 @@ pub(crate) async fn start(
         log,
         replicas,
         outside,
-        catalog: ArcSwap::from_pointee(Catalog::default()),
-        changed: watch::Sender::new(Arc::default()),
+        catalog: ArcSwap::new(Arc::clone(agreement.catalog())),
+        changed: watch::Sender::new(Arc::clone(agreement.catalog())),
         proposals,
         producer_ids: ProducerIds::default(),
         producers: Tally::default(),
@@ -80,15 +82,13 @@ pub(crate) async fn start(
         world,
         settings,
     });
-    machine.attach(Arc::clone(&node), ClusterId(recovered.cluster));
-    register(&node, &mut machine, voter).await?;
-    reopen::every_generation(&node, &mut machine, &recovered, &mut heard).await?;
+    let driver = Driver::new(Arc::clone(&node), agreement, None, BTreeSet::new());
+    // Nobody else is there to be heard.
+    let (_, nobody) = mpsc::channel(1);
+    tasks::spawn(driver.run(received, nobody, node.stopping.subscribe()));
+    register(&node, voter).await?;
+    reopen::every_generation(&node, &recovered, &mut heard).await?;
     replay::producers(&node).await?;
-    tasks::spawn(controller::run(
-        machine,
-        received,
-        node.stopping.subscribe(),
-    ));
     upkeep::spawn(&node);
     let took = node.world.clock.monotonic().saturating_sub(begun);
     tracing::info!(
@@ -136,25 +136,23 @@ fn take_up(
     settings: &Settings,
     recovered: &Recovered,
     seed: u64,
-) -> Result<Machine, StartError> {
+) -> Result<Agreement, StartError> {
     let empty = Stream::default();
     let stream = recovered
         .streams
         .iter()
         .find(|stream| stream.group == CATALOG_GROUP)
         .unwrap_or(&empty);
-    Machine::resume(voter, stream, seed).map_err(|error| StartError::Damaged {
-        dir: settings.data_dir.clone(),
-        what: error.to_string(),
+    Agreement::resume(voter, Configuration::alone(voter), stream, seed).map_err(|error| {
+        StartError::Damaged {
+            dir: settings.data_dir.clone(),
+            what: error.to_string(),
+        }
     })
 }
 
 /// The node is here, under a new boot, at these addresses. The first entry of this life, so the vote is stored before it.
-async fn register(
-    node: &Arc<Node>,
-    machine: &mut Machine,
-    voter: Member,
-) -> Result<(), StartError> {
+async fn register(node: &Arc<Node>, voter: Member) -> Result<(), StartError> {
     let me = floe_cluster::Node {
         id: node.settings.node,
         incarnation: voter.incarnation,
@@ -162,16 +160,15 @@ async fn register(
         endpoints: node.settings.endpoints.clone(),
         protocol: 0,
     };
-    let known = machine.catalog().nodes.get(&me.id);
-    let replaced = known
-        .map(|known| known.incarnation)
-        .filter(|known| *known != voter.incarnation && *known != Incarnation(0));
+    let catalog = node.catalog.load();
+    let known = catalog.nodes.get(&me.id).map(|known| known.incarnation);
+    let replaced = known.filter(|known| *known != voter.incarnation && *known != Incarnation(0));
     let command = match replaced {
         // This directory's own catalog names its earlier life: damage was found, and ended it.
         Some(replaces) => Command::ReplaceNode { node: me, replaces },
         None => Command::RegisterNode(me),
     };
-    let applied = commit(node, machine, command).await?;
+    let applied = commit(node, command).await?;
     match applied.refused.first() {
         Some(refusal) => Err(StartError::Damaged {
             dir: node.settings.data_dir.clone(),
@@ -181,16 +178,18 @@ async fn register(
     }
 }
 
-async fn commit(
-    node: &Node,
-    machine: &mut Machine,
-    command: Command,
-) -> Result<floe_cluster::Applied, StartError> {
-    let applied = machine
-        .commit(&[command])
-        .await
-        .map_err(|failure| failed(&node.settings, "writing the catalog", &failure))?;
-    Ok(applied.into_iter().next().unwrap_or_default())
+async fn commit(node: &Node, command: Command) -> Result<Applied, StartError> {
+    node.propose(command).await.map_err(|unavailable| {
+        let failure = node.proposals.failure();
+        failure.map_or_else(
+            || StartError::Failed {
+                dir: node.settings.data_dir.clone(),
+                what: "writing the catalog".to_owned(),
+                source: std::io::Error::other(unavailable.to_string()),
+            },
+            |failure| failed(&node.settings, "writing the catalog", failure),
+        )
+    })
 }
 
 fn failed(settings: &Settings, what: &str, failure: &Failure) -> StartError {

@@ -261,8 +261,7 @@ fn refused(name: TopicName, refusal: Refusal) -> CreateTopicError {
         Refusal::Unfit { .. }
         | Refusal::UnknownTopic(_)
         | Refusal::NotOpen { .. }
-        | Refusal::Node { .. }
-        | Refusal::Voter { .. } => {
+        | Refusal::Node { .. } => {
             unreachable!("a creation names this process, and no other topic")
         }
     }

@@ -42,8 +42,6 @@ pub struct Catalog {
     pub nodes: BTreeMap<NodeId, Node>,
     /// Lives of nodes that were replaced, oldest first, bounded: one that comes back is refused by name.
     pub(crate) past_lives: BTreeMap<NodeId, Vec<Incarnation>>,
-    /// Who votes on entries, each under the life it was taken in as (rule VoterIdentity).
-    pub voters: BTreeMap<NodeId, Incarnation>,
     /// Topics by name.
     pub topics: BTreeMap<TopicName, Arc<Topic>>,
     /// Names by id.

@@ -58,10 +58,6 @@ pub enum Command {
     AdvanceLogStart(Vec<(TopicPartition, Offset)>),
     /// The next block of producer ids goes to this node.
     ReserveProducerIds(NodeId),
-    /// A life of a node votes on entries from now on.
-    AddVoter(Member),
-    /// ... and no more.
-    RemoveVoter(Member),
 }
 
 /// A topic to be.

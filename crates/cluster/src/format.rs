@@ -5,6 +5,7 @@
 //!            or Recorded{version 2, configuration or committed index}
 //! snapshot   Snapshot{version 2, index, nodes, topics, tombstones, ..., configuration}
 //! message    Message{version 2, from, to, term, entries, one of its bodies}, between voters
+//! call       Asked, Answered{version 2}: a command for the catalog's leader, and its place
 //! descriptor Descriptor{version 2, leader, members}: lets an offline tool rebuild a lost catalog
 //! ```
 //! Protocol Buffers (proto3), ids as fixed bytes: fields can be added, and release N reads what N-1 wrote. A version above the one
@@ -13,6 +14,7 @@
 //! Version 1 was that of one node: a topic in it has one copy (replication factor 1, q = 1), a table if it is internal; a node in
 //! it does not say which life its directory is.
 
+mod call;
 mod consensus;
 mod messages;
 mod read;
@@ -28,6 +30,7 @@ use floe_replication::{Leader, Member};
 use prost::Message as _;
 
 use crate::{Catalog, Command, Tombstone};
+pub use call::{Answered, decode_answered, decode_asked, encode_answered, encode_asked};
 pub use consensus::{
     ENTRIES_PER_MESSAGE_MAX, MESSAGE_BYTES_MAX, decode_configuration, decode_message,
     decode_payload, encode_configuration, encode_message, encode_payload,
@@ -121,7 +124,6 @@ pub fn encode_snapshot(catalog: &Catalog) -> Bytes {
             .map(|(name, epoch)| (name.to_string(), epoch.0))
             .collect(),
         epoch_floor: catalog.epoch_floor.map(|epoch| epoch.0),
-        voters: catalog.voters().map(Into::into).collect(),
         past_lives: catalog
             .past_lives
             .iter()
@@ -162,9 +164,6 @@ pub fn decode_snapshot(bytes: &[u8]) -> Result<Catalog, Undecodable> {
             waiting: tombstone.waiting.into_iter().map(NodeId).collect(),
         };
         catalog.tombstones.insert(id(&tombstone.id)?, value);
-    }
-    for voter in members(&snapshot.voters) {
-        catalog.voters.insert(voter.node, voter.incarnation);
     }
     for past in members(&snapshot.past_lives) {
         let lives = catalog.past_lives.entry(past.node).or_default();

@@ -26,7 +26,7 @@ pub use duties::{Holdings, duties};
 pub use effect::Effect;
 pub use floe_replication::{EpochEnd, Leader, Member, Sealed};
 pub use format::Undecodable;
-pub use refusal::{NotThatNode, NotThatVoter, Refusal, Unfit};
+pub use refusal::{NotThatNode, Refusal, Unfit};
 pub use settings::{InvalidSetting, TopicSettings};
 
 /// Transitions of one `SealAndOpen` at most: a node with more partitions proposes several entries.

@@ -46,14 +46,6 @@ pub enum Refusal {
         /// Why.
         why: NotThatNode,
     },
-    /// The voters stay as they are.
-    #[error("voter {node}: {why}")]
-    Voter {
-        /// Which node.
-        node: NodeId,
-        /// Why.
-        why: NotThatVoter,
-    },
 }
 
 /// Why a command does not fit a partition.
@@ -162,18 +154,4 @@ pub enum NotThatNode {
     /// A life has a number.
     #[error("a life of a directory is not 0")]
     NoLife,
-}
-
-/// Why the voters stay as they are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotThatVoter {
-    /// Not that life of a registered node.
-    #[error("life {:x} is not that of a registered node", .0.0)]
-    NotCurrent(Incarnation),
-    /// Its earlier life still votes.
-    #[error("its earlier life {:x} votes until it is removed", .0.0)]
-    EarlierLifeVotes(Incarnation),
-    /// Without it nobody would vote.
-    #[error("it is the last one")]
-    Last,
 }

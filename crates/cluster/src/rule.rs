@@ -30,15 +30,13 @@ pub(crate) enum Rule {
     ForgetVoidsClaim,
     /// A process or a data directory of before is not taken for the one of now.
     StaleLifeRefused,
-    /// A voter is (node, incarnation); the old life goes first.
-    VoterIdentity,
     /// A tombstone stays until every registered node has confirmed.
     TombstoneWaitsForAll,
 }
 
 #[cfg(test)]
 impl Rule {
-    pub(crate) const ALL: [Self; 13] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::SealConditional,
         Self::NeverBelowQ,
         Self::QuorumFixed,
@@ -50,7 +48,6 @@ impl Rule {
         Self::ClaimNamesIncarnation,
         Self::ForgetVoidsClaim,
         Self::StaleLifeRefused,
-        Self::VoterIdentity,
         Self::TombstoneWaitsForAll,
     ];
 }

@@ -14,10 +14,10 @@ use crate::partition::{Ended, Partition, Producers};
 use crate::replica::Replica;
 
 /// Carries out effects; gives back the deleted topics that are gone from here.
-pub(super) async fn carry_out<'a>(
+pub(super) async fn carry_out(
     node: &Arc<Node>,
     catalog: &Catalog,
-    effects: impl Iterator<Item = &'a Effect>,
+    effects: &[Effect],
 ) -> Result<Vec<TopicId>, Failure> {
     let mut work = Work::new(node, catalog);
     for effect in effects {

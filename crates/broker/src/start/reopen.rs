@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 
 use super::{CATALOG, commit, failed};
 use crate::StartError;
-use crate::controller::{Do, Machine, Sealing, Wanted};
+use crate::controller::{Do, Sealing, Wanted};
 use crate::node::Node;
 use crate::replica::{Replica, Said};
 
@@ -26,18 +26,17 @@ const TICK: Duration = Duration::from_millis(50);
 /// Seals what was open and opens the next generations, removes what is deleted, reports what nobody names.
 pub(super) async fn every_generation(
     node: &Arc<Node>,
-    machine: &mut Machine,
     recovered: &Recovered,
     heard: &mut mpsc::Receiver<Said>,
 ) -> Result<(), StartError> {
-    finish_deletions(node, machine).await?;
-    report_strangers(node, machine, recovered);
-    let logs = bind_missing(node, machine).await?;
-    renew_copies(node, machine, &logs).await?;
-    hold(node, machine, &logs).await;
-    let transitions = seal_all(node, machine, heard).await?;
+    finish_deletions(node).await?;
+    report_strangers(node, recovered);
+    let logs = bind_missing(node).await?;
+    renew_copies(node, &logs).await?;
+    hold(node, &logs).await;
+    let transitions = seal_all(node, heard).await?;
     for chunk in transitions.chunks(TRANSITIONS_PER_ENTRY_MAX) {
-        let applied = commit(node, machine, Command::SealAndOpen(chunk.to_vec())).await?;
+        let applied = commit(node, Command::SealAndOpen(chunk.to_vec())).await?;
         if let Some(refused) = applied.refused.first() {
             return Err(damaged(node, &refused.to_string()));
         }
@@ -55,10 +54,11 @@ pub(super) async fn every_generation(
 }
 
 /// A crash may lie between a tombstone and its files.
-async fn finish_deletions(node: &Arc<Node>, machine: &mut Machine) -> Result<(), StartError> {
+async fn finish_deletions(node: &Arc<Node>) -> Result<(), StartError> {
     let me = node.settings.node;
-    let waiting: Vec<_> = machine
-        .catalog()
+    let waiting: Vec<_> = node
+        .catalog
+        .load()
         .tombstones
         .iter()
         .filter(|(_, tombstone)| tombstone.waiting.contains(&me))
@@ -86,14 +86,14 @@ async fn finish_deletions(node: &Arc<Node>, machine: &mut Machine) -> Result<(),
         node: me,
         topics: waiting.into_iter().map(|(topic, _)| topic).collect(),
     };
-    commit(node, machine, confirm).await.map(drop)
+    commit(node, confirm).await.map(drop)
 }
 
 /// Data of topics the catalog does not know is kept and named, never deleted: only a tombstone deletes.
-fn report_strangers(node: &Node, machine: &Machine, recovered: &Recovered) {
+fn report_strangers(node: &Node, recovered: &Recovered) {
     for partition in &recovered.partitions {
         let is_known = partition.partition == CATALOG
-            || machine.catalog().partition(partition.partition).is_some();
+            || node.catalog.load().partition(partition.partition).is_some();
         if is_known {
             continue;
         }
@@ -113,12 +113,11 @@ fn report_strangers(node: &Node, machine: &Machine, recovered: &Recovered) {
 /// Every partition the catalog puts here, with its log; bound anew where the log has lost it.
 async fn bind_missing(
     node: &Node,
-    machine: &Machine,
 ) -> Result<HashMap<TopicPartition, Arc<PartitionLog>>, StartError> {
     let me = node.settings.node;
     let mut logs = HashMap::new();
     let mut missing = Vec::new();
-    for topic in machine.catalog().topics.values() {
+    for topic in node.catalog.load().topics.values() {
         for partition in &topic.partitions {
             if !partition.replicas.iter().any(|member| member.node == me) {
                 continue;
@@ -143,10 +142,9 @@ async fn bind_missing(
 /// Tells the catalog of copies whose life is not the known one: damage has ended that.
 async fn renew_copies(
     node: &Arc<Node>,
-    machine: &mut Machine,
     logs: &HashMap<TopicPartition, Arc<PartitionLog>>,
 ) -> Result<(), StartError> {
-    let catalog = machine.catalog();
+    let catalog = node.catalog.load_full();
     let me = &catalog.nodes[&node.settings.node];
     let (id, incarnation, boot) = (me.id, me.incarnation, me.boot);
     let mut renewed = Vec::new();
@@ -170,7 +168,7 @@ async fn renew_copies(
             boot,
             copies: chunk.to_vec(),
         };
-        let applied = commit(node, machine, command).await?;
+        let applied = commit(node, command).await?;
         if let Some(refused) = applied.refused.first() {
             return Err(damaged(node, &refused.to_string()));
         }
@@ -179,14 +177,11 @@ async fn renew_copies(
 }
 
 /// Takes up the copies that are held here, as the log has them.
-async fn hold(
-    node: &Arc<Node>,
-    machine: &Machine,
-    logs: &HashMap<TopicPartition, Arc<PartitionLog>>,
-) {
+async fn hold(node: &Arc<Node>, logs: &HashMap<TopicPartition, Arc<PartitionLog>>) {
+    let catalog = node.catalog.load_full();
     let mut replicas = HashMap::with_capacity(logs.len());
     for (address, log) in logs {
-        let open = machine.catalog().partition(*address);
+        let open = catalog.partition(*address);
         let open = open.map_or(LeaderEpoch(0), |partition| partition.epoch);
         let mut found = Vec::new();
         for held in log.generations() {
@@ -227,13 +222,12 @@ async fn last_batch(node: &Node, log: &Arc<PartitionLog>, held: &Generation) -> 
 /// Ends every open generation that this node alone can end, and says what is to be opened.
 async fn seal_all(
     node: &Arc<Node>,
-    machine: &Machine,
     heard: &mut mpsc::Receiver<Said>,
 ) -> Result<Vec<Transition>, StartError> {
     let mut sealing = Sealing::default();
     let mut out = Vec::new();
     let now = || node.world.clock.monotonic();
-    for topic in machine.catalog().topics.values() {
+    for topic in node.catalog.load().topics.values() {
         for partition in &topic.partitions {
             let address = topic.address(partition.index);
             if let Some(replica) = node.replica(address) {

@@ -125,14 +125,6 @@ impl Catalog {
                     count: PRODUCER_IDS_PER_BLOCK,
                 });
             }
-            Command::AddVoter(voter) => {
-                let outcome = self.add_voter(voter);
-                applied.take(outcome);
-            }
-            Command::RemoveVoter(voter) => {
-                let outcome = self.remove_voter(voter);
-                applied.take(outcome);
-            }
         }
         applied
     }

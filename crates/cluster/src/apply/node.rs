@@ -1,9 +1,8 @@
-//! Nodes, the lives of their data, and voters.
+//! Nodes and the lives of their data.
 //!
 //! Guarantees: the catalog knows one life and one process of each node; who speaks for another one is refused by name. What a
 //! replaced life held, led or witnessed counts no more from that entry on.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use floe_model::{Boot, Incarnation, NodeId};
@@ -12,7 +11,7 @@ use floe_replication::Member;
 use crate::catalog::{Catalog, Node, Topic};
 use crate::command::RenewedCopy;
 use crate::rule::{Rule, keeps};
-use crate::{NotThatNode, NotThatVoter, Refusal};
+use crate::{NotThatNode, Refusal};
 
 /// Replaced lives remembered, for each node.
 const PAST_LIVES_MAX: usize = 64;
@@ -63,7 +62,7 @@ impl Catalog {
         );
     }
 
-    /// Rule WipedIsNoFollower: from here on, members, holders and voters of the life that is replaced are none. Their names stay in
+    /// Rule WipedIsNoFollower: from here on, members and holders of the life that is replaced are none. Their names stay in
     /// the generations they were in: how many answers a seal needs is counted from those.
     pub(super) fn replace(&mut self, node: Node, replaces: Incarnation) -> Result<(), Refusal> {
         let id = node.id;
@@ -170,46 +169,5 @@ impl Catalog {
             partition.copies.insert(node, copy.is);
         }
         Ok(())
-    }
-
-    /// Rule VoterIdentity: a voter is one life of a node, and its earlier one is removed first.
-    pub(super) fn add_voter(&mut self, voter: Member) -> Result<(), Refusal> {
-        let Member { node, incarnation } = voter;
-        let no = |why| Err(Refusal::Voter { node, why });
-        let registered = self.nodes.get(&node).map(|node| node.incarnation);
-        if registered != Some(incarnation) && keeps(Rule::VoterIdentity) {
-            return no(NotThatVoter::NotCurrent(incarnation));
-        }
-        match self.voters.get(&node) {
-            Some(known) if *known != incarnation && keeps(Rule::VoterIdentity) => {
-                no(NotThatVoter::EarlierLifeVotes(*known))
-            }
-            _ => {
-                self.voters.insert(node, incarnation);
-                Ok(())
-            }
-        }
-    }
-
-    pub(super) fn remove_voter(&mut self, voter: Member) -> Result<(), Refusal> {
-        let Member { node, incarnation } = voter;
-        if self.voters.get(&node) != Some(&incarnation) {
-            return Ok(());
-        }
-        if self.voters.len() == 1 {
-            let why = NotThatVoter::Last;
-            return Err(Refusal::Voter { node, why });
-        }
-        self.voters.remove(&node);
-        Ok(())
-    }
-
-    /// Who votes, each under the life it was taken in as.
-    pub fn voters(&self) -> impl Iterator<Item = Member> + '_ {
-        let voters: &BTreeMap<NodeId, Incarnation> = &self.voters;
-        voters.iter().map(|(node, incarnation)| Member {
-            node: *node,
-            incarnation: *incarnation,
-        })
     }
 }

@@ -2,13 +2,14 @@
 
 use super::Texts;
 
+/// 22 and 23 were changes of who votes; 30 and 31 are [`super::consensus`]'s.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Record {
     #[prost(uint32, tag = "1")]
     pub(super) version: u32,
     #[prost(
         oneof = "record::Command",
-        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23"
+        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21"
     )]
     pub(super) command: Option<record::Command>,
 }
@@ -40,10 +41,6 @@ pub(super) mod record {
         AddHolders(super::AddHolders),
         #[prost(message, tag = "21")]
         Forget(super::Forget),
-        #[prost(message, tag = "22")]
-        AddVoter(super::Member),
-        #[prost(message, tag = "23")]
-        RemoveVoter(super::Member),
     }
 }
 
@@ -75,9 +72,7 @@ pub(super) struct Snapshot {
     pub(super) last_epochs: std::collections::BTreeMap<String, u32>,
     #[prost(uint32, optional, tag = "8")]
     pub(super) epoch_floor: Option<u32>,
-    #[prost(message, repeated, tag = "9")]
-    pub(super) voters: Vec<Member>,
-    /// Oldest first.
+    /// Oldest first. 9 was who votes, which the configuration says.
     #[prost(message, repeated, tag = "10")]
     pub(super) past_lives: Vec<Member>,
     #[prost(message, optional, tag = "11")]

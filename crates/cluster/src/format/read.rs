@@ -63,8 +63,6 @@ pub(super) fn command(kind: Kind) -> Result<Command, Undecodable> {
             Ok((address(start.partition)?, Offset(start.to)))
         })?),
         Kind::ReserveProducerIds(reserve) => Command::ReserveProducerIds(NodeId(reserve.node)),
-        Kind::AddVoter(voter) => Command::AddVoter(member(voter)),
-        Kind::RemoveVoter(voter) => Command::RemoveVoter(member(voter)),
     })
 }
 
@@ -224,7 +222,7 @@ pub(super) fn leader(leader: Option<messages::Leader>) -> Result<Leader, Undecod
     })
 }
 
-fn member(member: messages::Member) -> Member {
+pub(super) fn member(member: messages::Member) -> Member {
     Member {
         node: NodeId(member.node),
         incarnation: Incarnation(member.incarnation),

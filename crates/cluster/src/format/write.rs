@@ -62,8 +62,6 @@ pub(super) fn kind_of(command: &Command) -> Kind {
         Command::ReserveProducerIds(node) => {
             Kind::ReserveProducerIds(messages::ReserveProducerIds { node: node.0 })
         }
-        Command::AddVoter(voter) => Kind::AddVoter((*voter).into()),
-        Command::RemoveVoter(voter) => Kind::RemoveVoter((*voter).into()),
     }
 }
 

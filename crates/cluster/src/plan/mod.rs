@@ -3,7 +3,7 @@
 //! ```text
 //! catalog ┐                 ┌─► turns: begin a Seal, propose its Transition      (most urgent first)
 //! facts   ┼─► plan::make ───┼─► stuck: which partitions need one and cannot, why
-//! budget  ┘                 └─► forgets, voters: commands to propose
+//! budget  ┘                 └─► forgets: commands to propose; voters: changes of who votes
 //! ```
 //!
 //! Guarantees: the same input gives the same plan. A turn opens with q members or more (rule NeverBelowQ), keeps every member whose
@@ -11,6 +11,7 @@
 //! needs are never held back; those that the controller chooses stay within the budget, and wait while there are any of the others.
 
 mod turn;
+mod voters;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,6 +24,7 @@ use crate::{
     Catalog, Command, Forgetting, Partition, TRANSITIONS_PER_ENTRY_MAX, Topic, Transition,
 };
 pub use turn::Turn;
+pub use voters::{Group, VOTERS_MAX, voters};
 
 /// What is so, beside the catalog.
 #[derive(Clone, Debug, Default)]
@@ -237,33 +239,4 @@ pub fn forgets(catalog: &Catalog) -> Vec<Command> {
     chunks
         .map(|chunk| Command::Forget(chunk.to_vec()))
         .collect()
-}
-
-/// The next change that makes the voters those nodes, each under its present life; one at a time. Rule VoterIdentity: a life that is
-/// over goes before the new one comes. Whoever comes is to have learned everything as a learner.
-pub fn voters(catalog: &Catalog, wanted: &BTreeSet<NodeId>) -> Option<Command> {
-    let life = |node: NodeId| {
-        let known = catalog.nodes.get(&node)?;
-        Some(Member {
-            node,
-            incarnation: known.incarnation,
-        })
-    };
-    let is_wanted = |voter: &Member| wanted.contains(&voter.node);
-    let over = catalog
-        .voters()
-        .find(|voter| life(voter.node) != Some(*voter));
-    if let Some(over) = over.filter(|_| catalog.voters.len() > 1) {
-        return Some(Command::RemoveVoter(over));
-    }
-    let is_missing = |node: &&NodeId| !catalog.voters.contains_key(node);
-    let missing = wanted
-        .iter()
-        .filter(is_missing)
-        .find_map(|node| life(*node));
-    if let Some(missing) = missing {
-        return Some(Command::AddVoter(missing));
-    }
-    let surplus = catalog.voters().find(|voter| !is_wanted(voter));
-    surplus.map(Command::RemoveVoter)
 }

@@ -185,43 +185,6 @@ fn a_damaged_copy_is_renewed_alone_and_in_order() {
     assert_eq!(catalog.copy(damaged, NodeId(3)), Some(life(33)));
 }
 
-#[test]
-fn a_voter_is_one_life_and_the_earlier_one_goes_first() {
-    let mut catalog = four();
-    let voter = |node: u32, incarnation| Member {
-        node: NodeId(node),
-        incarnation: Incarnation(incarnation),
-    };
-    for node in [1, 2, 3] {
-        accepted(&mut catalog, &Command::AddVoter(member(node)));
-    }
-    accepted(&mut catalog, &replace(registered(2, 21, 1), 20));
-    let refused = |catalog: &mut Catalog, command| match apply(catalog, &command).refused[..] {
-        [Refusal::Voter { why, .. }] => why,
-        ref other => panic!("{other:?}"),
-    };
-    let add = |voter| Command::AddVoter(voter);
-    assert_eq!(
-        refused(&mut catalog, add(voter(2, 21))),
-        NotThatVoter::EarlierLifeVotes(Incarnation(20))
-    );
-    assert_eq!(
-        refused(&mut catalog, add(voter(4, 41))),
-        NotThatVoter::NotCurrent(Incarnation(41))
-    );
-    accepted(&mut catalog, &Command::RemoveVoter(voter(2, 20)));
-    accepted(&mut catalog, &add(voter(2, 21)));
-    accepted(&mut catalog, &Command::RemoveVoter(voter(2, 20)));
-    let voters: Vec<_> = catalog.voters().collect();
-    assert_eq!(voters, [member(1), voter(2, 21), member(3)]);
-    let read = format::decode_snapshot(&format::encode_snapshot(&catalog)).unwrap();
-    assert_eq!(read, catalog);
-    accepted(&mut catalog, &Command::RemoveVoter(member(1)));
-    accepted(&mut catalog, &Command::RemoveVoter(member(3)));
-    let last = Command::RemoveVoter(voter(2, 21));
-    assert_eq!(refused(&mut catalog, last), NotThatVoter::Last);
-}
-
 /// As a release of version 1 wrote it: a node without a life, a topic without factor and q, copies with lives of their own.
 #[test]
 fn what_one_node_wrote_before_means_one_copy_and_its_copies_keep_their_lives() {

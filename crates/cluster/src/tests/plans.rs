@@ -7,7 +7,7 @@ use super::random::Chance;
 use super::three::{accepted, registered};
 use super::*;
 use crate::placement::{Factor, Load, place};
-use crate::plan::{Budget, Cause, Facts, Plan, Turn, commands, forgets, make, voters};
+use crate::plan::{Budget, Cause, Facts, Plan, Turn, commands, forgets, make};
 
 const PLENTY: Budget = Budget {
     followers: usize::MAX,
@@ -385,31 +385,6 @@ fn who_left_forgets_once_all_members_hold_what_was_sealed() {
     assert_eq!(forgets(&cluster.catalog), std::slice::from_ref(&wanted));
     accepted(&mut cluster.catalog, &wanted);
     assert_eq!(forgets(&cluster.catalog), []);
-}
-
-#[test]
-fn voters_follow_the_lives_of_their_nodes_one_step_at_a_time() {
-    let mut cluster = Cluster::new(4, 1, 3);
-    let steps = |cluster: &mut Cluster, wanted: [u32; 3]| {
-        let wanted = wanted.map(NodeId).into();
-        let mut steps = 0;
-        while let Some(command) = voters(&cluster.catalog, &wanted) {
-            accepted(&mut cluster.catalog, &command);
-            steps += 1;
-        }
-        let voters = cluster.catalog.voters();
-        let voters: Vec<_> = voters
-            .map(|voter| (voter.node.0, voter.incarnation.0))
-            .collect();
-        (steps, voters)
-    };
-    let first = steps(&mut cluster, [1, 2, 3]);
-    assert_eq!(first, (3, vec![(1, 1), (2, 2), (3, 3)]));
-    cluster.replace(2);
-    let replaced = steps(&mut cluster, [1, 2, 3]);
-    assert_eq!(replaced, (2, vec![(1, 1), (2, 101), (3, 3)]));
-    let moved = steps(&mut cluster, [1, 3, 4]);
-    assert_eq!(moved, (2, vec![(1, 1), (3, 3), (4, 4)]));
 }
 
 #[test]

@@ -25,7 +25,9 @@ impl From<Unavailable> for Problem {
                 problem.retry_after = Some(5);
                 problem
             }
-            Unavailable::Stopping => Self::later(error.to_string(), 1),
+            Unavailable::Stopping | Unavailable::NotAgreed | Unavailable::Undecided => {
+                Self::later(error.to_string(), 1)
+            }
         }
     }
 }
@@ -230,6 +232,8 @@ mod tests {
         assert_eq!(seen(busy), (503, "unavailable"));
         assert_eq!(seen(Unavailable::DiskFull), (507, "disk-full"));
         assert_eq!(seen(Unavailable::Stopping), (503, "unavailable"));
+        assert_eq!(seen(Unavailable::NotAgreed), (503, "unavailable"));
+        assert_eq!(seen(Unavailable::Undecided), (503, "unavailable"));
     }
 
     #[test]

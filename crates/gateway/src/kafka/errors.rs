@@ -10,9 +10,10 @@ use floe_wire::ErrorCode;
 /// Not now: each code makes clients try again; none of them was appended.
 pub(super) fn unavailable(error: &Unavailable) -> ErrorCode {
     match error {
-        Unavailable::Busy { .. } => ErrorCode::NotEnoughReplicas,
+        Unavailable::Busy { .. } | Unavailable::NotAgreed => ErrorCode::NotEnoughReplicas,
         Unavailable::DiskFull => ErrorCode::KafkaStorageError,
         Unavailable::Stopping => ErrorCode::NotLeaderOrFollower,
+        Unavailable::Undecided => ErrorCode::RequestTimedOut,
     }
 }
 
@@ -28,9 +29,12 @@ pub(super) fn fetch(error: &FetchError) -> ErrorCode {
         FetchError::NotLeader(_) | FetchError::Unavailable(Unavailable::Stopping) => {
             ErrorCode::NotLeaderOrFollower
         }
-        FetchError::Unavailable(Unavailable::Busy { .. } | Unavailable::DiskFull) => {
-            ErrorCode::KafkaStorageError
-        }
+        FetchError::Unavailable(
+            Unavailable::Busy { .. }
+            | Unavailable::DiskFull
+            | Unavailable::NotAgreed
+            | Unavailable::Undecided,
+        ) => ErrorCode::KafkaStorageError,
     }
 }
 
@@ -83,9 +87,9 @@ pub(super) fn delete_topic(error: &DeleteTopicError) -> ErrorCode {
 /// For requests to the controller.
 fn administer(error: &Unavailable) -> ErrorCode {
     match error {
-        Unavailable::Busy { .. } => ErrorCode::RequestTimedOut,
+        Unavailable::Busy { .. } | Unavailable::Undecided => ErrorCode::RequestTimedOut,
         Unavailable::DiskFull => ErrorCode::KafkaStorageError,
-        Unavailable::Stopping => ErrorCode::NotController,
+        Unavailable::Stopping | Unavailable::NotAgreed => ErrorCode::NotController,
     }
 }
 
@@ -93,7 +97,10 @@ fn administer(error: &Unavailable) -> ErrorCode {
 pub(super) fn coordinate(error: &Unavailable) -> ErrorCode {
     match error {
         Unavailable::Busy { .. } => ErrorCode::CoordinatorLoadInProgress,
-        Unavailable::DiskFull | Unavailable::Stopping => ErrorCode::CoordinatorNotAvailable,
+        Unavailable::DiskFull
+        | Unavailable::Stopping
+        | Unavailable::NotAgreed
+        | Unavailable::Undecided => ErrorCode::CoordinatorNotAvailable,
     }
 }
 
@@ -190,6 +197,9 @@ mod tests {
             (delete_topic(&DeleteTopicError::Unknown("t".into())), 3),
             (coordinate(&BUSY), 14),
             (administer(&Unavailable::Stopping), 41),
+            (administer(&Unavailable::NotAgreed), 41),
+            (administer(&Unavailable::Undecided), 7),
+            (coordinate(&Unavailable::Undecided), 15),
         ];
         for (place, (code, number)) in codes.iter().enumerate() {
             assert_eq!(code.code(), *number, "row {place}");

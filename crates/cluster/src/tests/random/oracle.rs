@@ -98,22 +98,11 @@ impl Oracle {
                     }
                 }
             }
-            Command::AddVoter(voter) => {
-                let known = self.nodes.get(&voter.node).map(|known| known.0);
-                ensure(known == Some(voter.incarnation), || {
-                    format!("{voter:?} votes, {known:?} is known")
-                })?;
-                let earlier = before.voters.get(&voter.node);
-                ensure(
-                    earlier.is_none_or(|life| *life == voter.incarnation),
-                    || format!("{voter:?} votes beside its earlier life {earlier:?}"),
-                )?;
-            }
             Command::ReserveProducerIds(_) => {
                 let next = before.next_producer_id + PRODUCER_IDS_PER_BLOCK;
                 ensure(after.next_producer_id == next, || "producer ids".to_owned())?;
             }
-            Command::EndLeases(_) | Command::AdvanceLogStart(_) | Command::RemoveVoter(_) => {}
+            Command::EndLeases(_) | Command::AdvanceLogStart(_) => {}
         }
         self.look(before, after)
     }

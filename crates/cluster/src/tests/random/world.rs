@@ -139,7 +139,7 @@ impl World {
     }
 
     fn command(&mut self) -> Option<Command> {
-        match self.chance.below(32) {
+        match self.chance.below(30) {
             0..=2 => Some(self.registration()),
             3 => self.replacement(),
             4 | 5 => self.renewal(),
@@ -151,8 +151,7 @@ impl World {
             26 => self.deletion(),
             27 => self.confirmation(),
             28 => self.log_start(),
-            29 => Some(Command::ReserveProducerIds(self.node().id)),
-            _ => Some(self.voter()),
+            _ => Some(Command::ReserveProducerIds(self.node().id)),
         }
     }
 
@@ -382,18 +381,6 @@ impl World {
         let to = Offset(partition.start.0.saturating_sub(back));
         Some(Command::AdvanceLogStart(vec![(at, to)]))
     }
-
-    fn voter(&mut self) -> Command {
-        let node = self.node().id;
-        let voter = self.member(None, node);
-        match self.catalog.voters.get(&node) {
-            Some(incarnation) if self.chance.one_in(2) => Command::RemoveVoter(Member {
-                node,
-                incarnation: *incarnation,
-            }),
-            _ => Command::AddVoter(voter),
-        }
-    }
 }
 
 fn kind(command: &Command) -> &'static str {
@@ -410,7 +397,5 @@ fn kind(command: &Command) -> &'static str {
         Command::ConfirmDeleted { .. } => "confirm-deleted",
         Command::AdvanceLogStart(_) => "advance-log-start",
         Command::ReserveProducerIds(_) => "reserve-producer-ids",
-        Command::AddVoter(_) => "add-voter",
-        Command::RemoveVoter(_) => "remove-voter",
     }
 }
