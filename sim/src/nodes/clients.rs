@@ -1,5 +1,6 @@
 //! What clients do, each a task of a process of its own: they ask, wait a while, ask again, and tell the truth what they learned.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,6 +34,8 @@ pub(crate) struct Shared {
     pub(crate) clock: floe_world::tasks::Executor,
     /// Clients that have not done all they will do.
     pub(crate) busy: Mutex<usize>,
+    /// Where partitions end, once all is read.
+    pub(crate) ends: Mutex<BTreeMap<TopicPartition, u64>>,
 }
 
 impl Shared {
@@ -41,7 +44,10 @@ impl Shared {
     }
 
     /// Asks a machine, whichever the client has come by.
-    async fn ask<F, R>(&self, request: impl FnOnce(floe_broker::Broker) -> F) -> Option<R>
+    pub(crate) async fn ask<F, R>(
+        &self,
+        request: impl FnOnce(floe_broker::Broker) -> F,
+    ) -> Option<R>
     where
         F: Future<Output = R> + Send + 'static,
         R: Send + 'static,
@@ -50,7 +56,7 @@ impl Shared {
         self.machines[which].call(PATIENCE, request).await
     }
 
-    async fn pause(&self) {
+    pub(crate) async fn pause(&self) {
         let pause = Duration::from_millis(self.chance.weighted(&[(6, 1), (3, 20), (1, 200)]));
         time::sleep(pause).await;
     }
@@ -297,10 +303,20 @@ fn batch(mut builder: Builder, values: &[String]) -> Bytes {
     builder.finish().expect("a small batch").into()
 }
 
+/// One record that nobody looks for.
+pub(crate) fn single(value: &str) -> Bytes {
+    batch(Builder::new(Codec::None), &[value.to_owned()])
+}
+
 fn values_of(part: &FetchedPart, from: u64) -> Vec<(u64, String)> {
+    values_in(&part.records, from)
+}
+
+/// Offsets and values at or above `from`.
+pub(crate) fn values_in(parts: &[Bytes], from: u64) -> Vec<(u64, String)> {
     let mut scratch = Scratch::default();
     let mut values = Vec::new();
-    for bytes in &part.records {
+    for bytes in parts {
         for view in batches(bytes) {
             let view = view.expect("what is served is whole");
             let base = view.base_offset() as u64;

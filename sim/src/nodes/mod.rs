@@ -11,6 +11,7 @@
 mod clients;
 mod faults;
 mod machine;
+mod members;
 mod truth;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -37,6 +38,8 @@ const TIME_MAX: Duration = Duration::from_hours(1);
 const EVENTS_MAX: u64 = 20_000_000;
 /// Partitions that clients work on.
 const PARTITIONS: i32 = 3;
+/// The topic they are of.
+const TOPIC: &str = "work";
 
 /// What a run did, for the person who reads it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -66,6 +69,8 @@ impl Summary {
         self.compared.ordered += other.compared.ordered;
         self.compared.exactly_once += other.compared.exactly_once;
         self.compared.positions += other.compared.positions;
+        self.compared.delivered += other.compared.delivered;
+        self.compared.topics += other.compared.topics;
         for (fault, count) in &other.faults {
             *self.faults.entry(*fault).or_default() += count;
         }
@@ -150,6 +155,7 @@ impl Run {
             chance: chance.clone(),
             clock: executor.clone(),
             busy: Mutex::new(0),
+            ends: Mutex::default(),
         };
         let count = chance.number(5..12);
         Self {
@@ -168,6 +174,7 @@ impl Run {
         }
         let partitions = self.partitions()?;
         self.work(&partitions);
+        self.more_work();
         self.until("the clients' work", |run| {
             *run.shared.busy.lock() == 0 && run.faults.are_over()
         })?;
@@ -199,7 +206,7 @@ impl Run {
     fn partitions(&mut self) -> Result<Vec<TopicPartition>, String> {
         let shared = Arc::clone(&self.shared);
         self.client("creating the topic", async move {
-            clients::topic(&shared, "work", PARTITIONS).await
+            clients::topic(&shared, TOPIC, PARTITIONS).await
         })
     }
 
@@ -221,6 +228,17 @@ impl Run {
         }
     }
 
+    fn more_work(&mut self) {
+        for name in ["m0", "m1"] {
+            let (shared, polls) = (Arc::clone(&self.shared), self.chance.number(30..80));
+            let member = members::member(shared, name.to_owned(), TOPIC.to_owned(), Some(polls));
+            drop(self.clients.spawn(member));
+        }
+        let churn = members::churn(Arc::clone(&self.shared), self.chance.number(3..8));
+        drop(self.clients.spawn(churn));
+        *self.shared.busy.lock() += 3;
+    }
+
     fn is_whole(&mut self, partitions: &[TopicPartition]) -> Result<(), String> {
         for (n, at) in partitions.iter().enumerate() {
             let (at, shared) = (*at, Arc::clone(&self.shared));
@@ -228,11 +246,23 @@ impl Run {
             self.client("reading everything back", async move {
                 let all = clients::everything(&shared, at).await;
                 shared.truth.lock().is_whole(at, &all);
+                shared.ends.lock().insert(at, all.len() as u64);
                 let group = GroupId::from(name.as_str());
                 clients::position(&shared, &name, &group, at).await;
             })?;
         }
-        Ok(())
+        let shared = Arc::clone(&self.shared);
+        self.client("reading on as the group", async move {
+            let (name, topic) = ("m2".to_owned(), TOPIC.to_owned());
+            // Members that say nothing any more are gone then.
+            floe_world::time::sleep(Duration::from_secs(10)).await;
+            members::member(Arc::clone(&shared), name, topic, None).await;
+            members::positions(&shared).await;
+            let ends = shared.ends.lock().clone();
+            for (at, end) in ends {
+                shared.truth.lock().has_read_all(at, end);
+            }
+        })
     }
 
     /// Things happen until it is so, or a promise is broken.

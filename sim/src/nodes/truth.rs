@@ -26,6 +26,10 @@ pub struct Compared {
     pub exactly_once: u64,
     /// Positions read back.
     pub positions: u64,
+    /// Chunks given to members of a group.
+    pub delivered: u64,
+    /// Topics looked for after they were created or deleted.
+    pub topics: u64,
 }
 
 /// See the module.
@@ -40,6 +44,8 @@ pub(crate) struct Truth {
     /// All that was ever sent.
     sent: BTreeSet<String>,
     positions: BTreeMap<(String, TopicPartition), Committed>,
+    /// Up to where the members of the group were given records, without a gap.
+    delivered: BTreeMap<TopicPartition, u64>,
     pub(crate) compared: Compared,
     pub(crate) operations: u64,
     pub(crate) acknowledged: u64,
@@ -139,6 +145,38 @@ impl Truth {
             self.breaks(format!(
                 "group {group} is at {is} of {at}: acknowledged was {least}, asked at most {most} (P5)"
             ));
+        }
+    }
+
+    /// A member of the group was given these; it began at the first record.
+    pub(crate) fn delivered(&mut self, at: TopicPartition, start: u64, end: u64) {
+        self.compared.delivered += 1;
+        let before = self.delivered.entry(at).or_default();
+        let upto = *before;
+        *before = upto.max(end);
+        if start > upto {
+            self.breaks(format!(
+                "the group is given {at} from {start} on; it had read up to {upto} (P5)"
+            ));
+        }
+    }
+
+    /// Where the members' group is now: never above what they were given.
+    pub(crate) fn group_is_at(&mut self, at: TopicPartition, is: u64) {
+        self.compared.positions += 1;
+        let upto = self.delivered.get(&at).copied().unwrap_or_default();
+        if is > upto {
+            self.breaks(format!(
+                "the group is at {is} of {at}; it was given records up to {upto} (P5)"
+            ));
+        }
+    }
+
+    /// The group has read everything.
+    pub(crate) fn has_read_all(&mut self, at: TopicPartition, end: u64) {
+        let upto = self.delivered.get(&at).copied().unwrap_or_default();
+        if upto != end {
+            self.breaks(format!("the group was given {at} up to {upto}, and there is nothing more; it ends at {end} (P5)"));
         }
     }
 
