@@ -7,6 +7,14 @@ mod broker;
 mod controller;
 mod error;
 mod events;
+#[cfg_attr(
+    not(test),
+    allow(
+        dead_code,
+        reason = "for nodes that have others; one alone hears nobody"
+    )
+)]
+mod exchange;
 mod fetch;
 pub mod groups;
 pub mod metrics;
@@ -17,6 +25,13 @@ mod partition;
 pub mod peers;
 mod produce;
 mod producer_ids;
+#[cfg_attr(
+    not(test),
+    allow(
+        dead_code,
+        reason = "for nodes that have others; one alone hears nobody"
+    )
+)]
 mod replica;
 mod retention;
 mod settings;

@@ -1,8 +1,16 @@
 //! What the broker counts.
 
+use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
+
+/// Why, by its short name.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Why {
+    why: &'static str,
+}
 
 /// Handles of the broker's metrics; cheap to clone.
 #[derive(Clone, Debug, Default)]
@@ -13,6 +21,7 @@ pub struct Metrics {
     forgotten_producers: Counter,
     fetched_bytes: Counter,
     partitions: Gauge,
+    dropped: Family<Why, Counter>,
 }
 
 impl Metrics {
@@ -46,6 +55,11 @@ impl Metrics {
             self.fetched_bytes.clone(),
         );
         registry.register("partitions", "Partitions led here", self.partitions.clone());
+        registry.register(
+            "dropped_messages",
+            "Messages of other nodes that nothing was done with, by reason; what matters is said again",
+            self.dropped.clone(),
+        );
     }
 
     pub(crate) fn produced(&self, bytes: usize) {
@@ -63,6 +77,22 @@ impl Metrics {
 
     pub(crate) fn fetched(&self, bytes: usize) {
         self.fetched_bytes.inc_by(bytes as u64);
+    }
+
+    #[cfg_attr(
+        not(test),
+        allow(
+            dead_code,
+            reason = "for nodes that have others; one alone hears nobody"
+        )
+    )]
+    pub(crate) fn dropped(&self, why: &'static str) {
+        self.dropped.get_or_create(&Why { why }).inc();
+    }
+
+    /// How many messages nothing was done with for that reason.
+    pub fn dropped_for(&self, why: &'static str) -> u64 {
+        self.dropped.get_or_create(&Why { why }).get()
     }
 
     pub(crate) fn partitions(&self, count: usize) {

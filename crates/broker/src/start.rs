@@ -27,8 +27,9 @@ use crate::events::{OnFailure, Sweep};
 use crate::metrics::Metrics;
 use crate::node::Node;
 use crate::partition::Tally;
+use crate::peers::Alone;
 use crate::producer_ids::ProducerIds;
-use crate::replica::Outside;
+use crate::replica::{Given, Outside};
 use crate::{Settings, StartError, World, upkeep};
 
 /// Bound like a partition, so that the voter's identity has an incarnation which damage renews (`VoterIdentity`).
@@ -65,8 +66,16 @@ pub(crate) async fn start(
     let mut agreement = take_up(voter, &settings, &recovered, seed)?;
     agreement.belongs_to(ClusterId(recovered.cluster));
     let (proposals, received) = Proposals::new();
-    let clock = Arc::clone(&world.clock);
-    let (outside, mut heard) = Outside::new(settings.node, recovered.boot, log.clone(), clock);
+    let metrics = Arc::new(Metrics::default());
+    let (outside, mut heard) = Outside::new(Given {
+        node: settings.node,
+        boot: recovered.boot,
+        log: log.clone(),
+        clock: Arc::clone(&world.clock),
+        transport: Arc::new(Alone),
+        metrics: Arc::clone(&metrics),
+    });
+    outside.run();
     let node = Arc::new(Node {
         boot: recovered.boot,
         log,
@@ -77,7 +86,7 @@ pub(crate) async fn start(
         proposals,
         producer_ids: ProducerIds::default(),
         producers: Tally::default(),
-        metrics: Arc::new(Metrics::default()),
+        metrics,
         stopping: watch::Sender::new(false),
         world,
         settings,

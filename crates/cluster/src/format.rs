@@ -6,7 +6,7 @@
 //! snapshot   Snapshot{version 2, index, nodes, topics, tombstones, ..., configuration}
 //! message    Message{version 2, from, to, term, entries, one of its bodies}, between voters
 //! call       Asked, Answered{version 2}: a command for the catalog's leader, and its place
-//! descriptor Descriptor{version 2, leader, members}: lets an offline tool rebuild a lost catalog
+//! descriptor Descriptor{version 2, leader, members, since}: lets an offline tool rebuild a lost catalog
 //! ```
 //! Protocol Buffers (proto3), ids as fixed bytes: fields can be added, and release N reads what N-1 wrote. A version above the one
 //! here, an unknown command or an id of another length is [`Undecodable`], never guessed.
@@ -79,21 +79,41 @@ pub fn decode(bytes: &[u8]) -> Result<Command, Undecodable> {
     read::command(record.command.ok_or(Undecodable::Command)?)
 }
 
-/// Draws what is stored with a generation's data.
-pub fn encode_descriptor(leader: Leader, members: &[Member]) -> Bytes {
+/// What is stored with a generation's data.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Descriptor {
+    /// Who writes it; none in a copy made later, by whoever need not know.
+    pub leader: Option<Leader>,
+    /// Who holds it.
+    pub members: Vec<Member>,
+    /// Index of the catalog that the copy was begun at; 0: it was held as a member.
+    pub since: u64,
+}
+
+/// Draws a descriptor.
+pub fn encode_descriptor(descriptor: &Descriptor) -> Bytes {
     let descriptor = messages::Descriptor {
         version: VERSION,
-        leader: Some(leader.into()),
-        members: list(members),
+        leader: descriptor.leader.map(Into::into),
+        members: list(&descriptor.members),
+        since: descriptor.since,
     };
     descriptor.encode_to_vec().into()
 }
 
-/// Reads what is stored with a generation's data.
-pub fn decode_descriptor(bytes: &[u8]) -> Result<(Leader, Vec<Member>), Undecodable> {
+/// Reads a descriptor; no bytes say nothing.
+pub fn decode_descriptor(bytes: &[u8]) -> Result<Descriptor, Undecodable> {
+    if bytes.is_empty() {
+        return Ok(Descriptor::default());
+    }
     let descriptor = messages::Descriptor::decode(bytes)?;
     check(descriptor.version)?;
-    Ok((leader(descriptor.leader)?, members(&descriptor.members)))
+    let written_by = descriptor.leader.map(|found| leader(Some(found)));
+    Ok(Descriptor {
+        leader: written_by.transpose()?,
+        members: members(&descriptor.members),
+        since: descriptor.since,
+    })
 }
 
 /// Draws the whole catalog.

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use floe_model::Offset;
 
-use crate::message::{Batch, Checksum, Run};
+use crate::message::{Batch, Before, Checksum, Run};
 use crate::rule::{Rule, keeps};
 
 /// How many of the last batches are remembered, at 16 bytes each.
@@ -159,6 +159,15 @@ impl Held {
             Some(_) if at > 0 => Boundary::Inside,
             None if offset > self.accepted => Boundary::Inside,
             _ => Boundary::Forgotten,
+        }
+    }
+
+    /// What ends at an offset, as far as that is remembered.
+    pub(crate) fn before(&self, offset: Offset) -> Before {
+        match self.boundary(offset) {
+            Boundary::Start => Before::Nothing,
+            Boundary::Known(checksum) => Before::Batch(checksum),
+            Boundary::Forgotten | Boundary::Inside => Before::Forgotten,
         }
     }
 

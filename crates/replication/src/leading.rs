@@ -282,6 +282,22 @@ impl Leading {
         }
     }
 
+    /// See [`crate::Replica::waits`].
+    pub(crate) fn waits(&self) -> bool {
+        let is_asking = self.lease.is_some() && !self.links.is_empty();
+        is_asking
+            || self.wish.is_some()
+            || self.commit.committed() > self.shown
+            || self
+                .links
+                .iter()
+                .any(|link| link.waits(self.end, self.shown))
+    }
+
+    pub(crate) fn followers(&self) -> impl Iterator<Item = Member> {
+        self.links.iter().map(|link| link.member)
+    }
+
     fn send_all(&mut self, out: &mut Vec<Command>) {
         for at in 0..self.links.len() {
             let link = &self.links[at];

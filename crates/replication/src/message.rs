@@ -23,6 +23,17 @@ pub struct Batch {
     pub checksum: Checksum,
 }
 
+/// What a run follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Before {
+    /// It begins where its generation does.
+    Nothing,
+    /// A batch with this checksum.
+    Batch(Checksum),
+    /// That is not remembered, and is to be read.
+    Forgotten,
+}
+
 /// Batches in a row, and what they follow. The bytes themselves stay with the driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {

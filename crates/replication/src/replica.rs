@@ -35,7 +35,7 @@ use crate::Member;
 use crate::held::Held;
 use crate::leading::Leading;
 use crate::lease::Terms;
-use crate::message::Batch;
+use crate::message::{Batch, Before};
 use crate::rule::{Rule, keeps};
 use copying::Copying;
 use fence::Asked;
@@ -331,6 +331,24 @@ impl Replica {
     /// Whether the node may append in the generation it leads. To be asked under the lock that the append is made under.
     pub fn takes_appends(&self) -> bool {
         self.leading.as_ref().is_some_and(Leading::takes_appends)
+    }
+
+    /// Members that it feeds as leader.
+    pub fn followers(&self) -> impl Iterator<Item = Member> {
+        self.leading.iter().flat_map(Leading::followers)
+    }
+
+    /// Whether [`Event::Ticked`] may bring anything on. If not, only another event can.
+    pub fn waits(&self) -> bool {
+        self.wish.is_some()
+            || !self.copying.is_empty()
+            || self.leading.as_ref().is_some_and(Leading::waits)
+    }
+
+    /// What ends at `base` in a generation, as far as that is remembered.
+    pub fn before(&self, epoch: LeaderEpoch, base: Offset) -> Before {
+        let held = self.held.get(&epoch);
+        held.map_or(Before::Forgotten, |held| held.before(base))
     }
 
     /// Whether it may answer linearizable reads as leader; to be asked after the read and before the answer.

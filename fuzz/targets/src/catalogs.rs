@@ -8,9 +8,9 @@ pub(crate) fn catalog(bytes: &[u8]) {
         let again = format::encode(&command);
         assert_eq!(format::decode(&again).as_ref(), Ok(&command));
     }
-    if let Ok((leader, members)) = format::decode_descriptor(bytes) {
-        let again = format::encode_descriptor(leader, &members);
-        assert_eq!(format::decode_descriptor(&again), Ok((leader, members)));
+    if let Ok(descriptor) = format::decode_descriptor(bytes) {
+        let again = format::encode_descriptor(&descriptor);
+        assert_eq!(format::decode_descriptor(&again), Ok(descriptor));
     }
     if let Ok(catalog) = format::decode_snapshot(bytes) {
         let again = format::encode_snapshot(&catalog);

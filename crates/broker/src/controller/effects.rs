@@ -10,7 +10,7 @@ use floe_model::{Offset, PartitionIndex, TopicId, TopicPartition};
 use floe_replication::replica::{Event, Opened};
 
 use crate::node::{Node, Replicas};
-use crate::partition::{Ended, Partition, Producers};
+use crate::partition::{Partition, Producers};
 use crate::replica::Replica;
 
 /// Carries out effects; gives back the deleted topics that are gone from here.
@@ -164,7 +164,7 @@ impl<'a> Work<'a> {
         for partition in (0..partitions).map(PartitionIndex) {
             let address = TopicPartition { topic, partition };
             if let Some(known) = self.node.replica(address) {
-                known.end(Ended::Deleted);
+                known.delete();
             }
             self.removed.push(address);
         }

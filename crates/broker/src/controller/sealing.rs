@@ -7,7 +7,7 @@
 //! Guarantees: one seal per partition at a time; an answer counts for the seal that asked, and only once; what stays unanswered is
 //! asked again. Values in, values out: who tells the members and who proposes is the caller.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use floe_cluster::Transition;
@@ -21,6 +21,8 @@ use floe_replication::{Leader, Member, Opening, Seal, TooFew};
 const LAST_WAIT: Duration = Duration::from_millis(50);
 /// After this long without an answer, a question is taken for lost.
 const ASK_AGAIN: Duration = Duration::from_millis(500);
+/// Questions of one seal whose answers still count: those of the last rounds, so that a slow disk is heard.
+const ASKS_MAX: usize = 64;
 
 /// A generation to end.
 #[derive(Clone, Debug)]
@@ -54,13 +56,15 @@ pub(crate) enum Do {
 #[derive(Default)]
 pub(crate) struct Sealing {
     at_work: HashMap<TopicPartition, Work>,
-    asks: HashMap<Ask, (TopicPartition, Member)>,
+    asks: HashMap<Ask, TopicPartition>,
     asked: u64,
 }
 
 struct Work {
     seal: Seal,
     wanted: Wanted,
+    /// What it has asked last, answered or not.
+    asks: VecDeque<Ask>,
     wait_until: Option<Duration>,
     again_at: Duration,
 }
@@ -83,6 +87,7 @@ impl Sealing {
         let work = Work {
             seal,
             wanted,
+            asks: VecDeque::new(),
             wait_until: None,
             again_at: now + ASK_AGAIN,
         };
@@ -102,7 +107,7 @@ impl Sealing {
         else {
             return;
         };
-        let Some((partition, _)) = self.asks.remove(ask) else {
+        let Some(partition) = self.asks.remove(ask) else {
             return;
         };
         let Some(work) = self.at_work.get_mut(&partition) else {
@@ -142,8 +147,10 @@ impl Sealing {
 
     /// The catalog has a later generation of this partition, or none any more.
     pub(crate) fn is_over(&mut self, partition: TopicPartition) {
-        self.at_work.remove(&partition);
-        self.asks.retain(|_, (of, _)| *of != partition);
+        let over = self.at_work.remove(&partition);
+        for ask in over.into_iter().flat_map(|work| work.asks) {
+            self.asks.remove(&ask);
+        }
     }
 
     fn obey(
@@ -198,9 +205,15 @@ impl Sealing {
     ) -> Do {
         self.asked += 1;
         let ask = Ask(self.asked);
-        self.asks.insert(ask, (partition, to));
-        let wanted = &self.at_work[&partition].wanted;
-        Do::Tell(to.node, partition, told(wanted, ask))
+        self.asks.insert(ask, partition);
+        let work = self.at_work.get_mut(&partition).expect("it is at work");
+        work.asks.push_back(ask);
+        if work.asks.len() > ASKS_MAX
+            && let Some(old) = work.asks.pop_front()
+        {
+            self.asks.remove(&old);
+        }
+        Do::Tell(to.node, partition, told(&work.wanted, ask))
     }
 }
 

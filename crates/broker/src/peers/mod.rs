@@ -5,12 +5,14 @@
 //!                                            control: heartbeats, fences, votes, answers, leases
 //!                                            data:    batches, forwarded requests
 //! ```
-//! Two implementations ship: [`Tcp`], and [`Network`] in memory under a test's or the simulator's control.
+//! Two implementations ship: [`Tcp`], and [`Network`] in memory under a test's or the simulator's control; a node without others
+//! has [`Alone`].
 //!
 //! Guarantees: sending never waits and never blocks anybody else; what has no room is refused by name. Messages of one lane
 //! arrive in their order, whole, at most once, from who the handler is told; any may be lost, and all that were on their way
 //! are when a connection ends. Connected and disconnected alternate for each node, and messages come between them only.
 
+mod alone;
 mod handshake;
 mod list;
 mod memory;
@@ -23,6 +25,7 @@ mod tcp;
 #[cfg(test)]
 mod conformance;
 
+pub use alone::Alone;
 pub use handshake::Me;
 pub use list::{Address, Difference, List, Mistake};
 pub use memory::{End, Line, Network};

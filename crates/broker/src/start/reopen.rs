@@ -8,17 +8,16 @@ use std::time::Duration;
 use floe_cluster::{
     Command, Effect, Partition, RenewedCopy, TRANSITIONS_PER_ENTRY_MAX, Transition,
 };
-use floe_log::{Generation, PartitionLog, Recovered};
+use floe_log::{PartitionLog, Recovered};
 use floe_model::{LeaderEpoch, TopicPartition};
-use floe_replication::message::Checksum;
-use floe_replication::{Leader, Member, replica};
+use floe_replication::{Leader, Member};
 use tokio::sync::mpsc;
 
 use super::{CATALOG, commit, failed};
 use crate::StartError;
 use crate::controller::{Do, Sealing, Wanted};
 use crate::node::Node;
-use crate::replica::{Replica, Said};
+use crate::replica::{Replica, Said, recovered};
 
 /// How often questions that nobody answered are looked at.
 const TICK: Duration = Duration::from_millis(50);
@@ -183,40 +182,11 @@ async fn hold(node: &Arc<Node>, logs: &HashMap<TopicPartition, Arc<PartitionLog>
     for (address, log) in logs {
         let open = catalog.partition(*address);
         let open = open.map_or(LeaderEpoch(0), |partition| partition.epoch);
-        let mut found = Vec::new();
-        for held in log.generations() {
-            // Of what the catalog has sealed nothing is compared any more.
-            let last = if held.epoch >= open {
-                last_batch(node, log, &held).await
-            } else {
-                None
-            };
-            found.push(replica::Recovered {
-                epoch: held.epoch,
-                start: held.start,
-                end: held.end,
-                last,
-                since: 0,
-            });
-        }
+        let found = recovered(&node.log, log, open).await;
         let replica = Replica::new(*address, Arc::clone(log), &found, Arc::clone(&node.outside));
         replicas.insert(*address, replica);
     }
     node.replicas.store(Arc::new(replicas));
-}
-
-/// The checksum of a generation's last batch. One that cannot be read is compared with nothing; reading it tells the loss.
-async fn last_batch(node: &Node, log: &Arc<PartitionLog>, held: &Generation) -> Option<Checksum> {
-    if held.last.is_some() {
-        return held.last.map(Checksum);
-    }
-    match node.log.last_checksum(log, held.epoch).await {
-        Ok(last) => last.map(Checksum),
-        Err(error) => {
-            tracing::warn!(partition = %log.partition(), epoch = held.epoch.0, %error, "the last batch cannot be read");
-            None
-        }
-    }
 }
 
 /// Ends every open generation that this node alone can end, and says what is to be opened.

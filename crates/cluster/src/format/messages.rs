@@ -52,6 +52,8 @@ pub(super) struct Descriptor {
     pub(super) leader: Option<Leader>,
     #[prost(message, repeated, tag = "3")]
     pub(super) members: Vec<Member>,
+    #[prost(uint64, tag = "4")]
+    pub(super) since: u64,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

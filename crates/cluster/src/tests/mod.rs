@@ -226,11 +226,22 @@ fn a_snapshot_reads_back_equal() {
 
 #[test]
 fn a_descriptor_reads_back_equal() {
-    let members = [leader(1).member()];
-    let bytes = format::encode_descriptor(leader(1), &members);
+    let whole = format::Descriptor {
+        leader: Some(leader(1)),
+        members: vec![leader(1).member()],
+        since: 0,
+    };
+    let copied = format::Descriptor {
+        since: 77,
+        ..format::Descriptor::default()
+    };
+    for descriptor in [whole, copied] {
+        let bytes = format::encode_descriptor(&descriptor);
+        assert_eq!(format::decode_descriptor(&bytes), Ok(descriptor));
+    }
     assert_eq!(
-        format::decode_descriptor(&bytes),
-        Ok((leader(1), members.to_vec()))
+        format::decode_descriptor(&[]),
+        Ok(format::Descriptor::default())
     );
 }
 

@@ -12,6 +12,9 @@ use floe_model::Offset;
 use crate::Member;
 use crate::message::{Answer, Session, Stamp};
 
+/// How much sooner than all else the first that was sent is taken for lost.
+const FIRST_SOONER: u32 = 8;
+
 #[derive(Clone, Debug)]
 pub(super) struct Link {
     pub(super) member: Member,
@@ -109,8 +112,21 @@ impl Link {
         self.durable = end;
     }
 
-    /// Nothing has come of what was sent for so long that it may be lost.
+    /// Whether there is something that time must bring on, the leader being at `end` and its commit offset at `shown`.
+    pub(super) fn waits(&self, end: Offset, shown: Offset) -> bool {
+        let has_more = self.next < end || self.told < shown;
+        self.is_connected
+            && !self.is_out
+            && (!self.in_flight.is_empty() || has_more && !self.is_sending)
+    }
+
+    /// Nothing has come of what was sent for so long that it may be lost. A follower that has not answered yet may just not have
+    /// known of the generation when it came.
     pub(super) fn is_stalled(&self, now: Duration, resend_after: Duration) -> bool {
+        let resend_after = match self.latest {
+            Some(_) => resend_after,
+            None => resend_after / FIRST_SOONER,
+        };
         self.is_connected
             && !self.is_out
             && !self.in_flight.is_empty()
