@@ -35,8 +35,10 @@ pub struct Recovered {
     pub boot: Boot,
     /// Whether anything is missing.
     pub verdict: Verdict,
-    /// The cluster this data belongs to.
+    /// The cluster this data belongs to; zeros if to none yet.
     pub cluster: [u8; 16],
+    /// This node began it, alone.
+    pub is_founder: bool,
     /// The node this data belongs to.
     pub node: NodeId,
     /// Whether the directory was empty and has been formatted by this open.

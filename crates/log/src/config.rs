@@ -30,6 +30,8 @@ pub struct Setup {
 pub struct Config {
     /// Given to a fresh directory; another one's directory is refused. `None`: drawn at format, any accepted.
     pub cluster: Option<[u8; 16]>,
+    /// A fresh directory belongs to no cluster (zeros) until [`Log::adopt`](crate::Log::adopt) says which; one of any is opened.
+    pub joins: bool,
     /// Given to a fresh directory; another one's directory is refused.
     pub node: NodeId,
     /// Size of the journal ring; fixed when the directory is formatted.
@@ -60,6 +62,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             cluster: None,
+            joins: false,
             node: NodeId(0),
             ring_bytes: 1 << 30,
             segment_bytes: 256 << 20,

@@ -50,6 +50,8 @@ pub(crate) struct Engine {
     /// Held for a checkpoint.
     pub(crate) slots: Mutex<Slots>,
     pub(crate) checkpoint_wanted: Signal,
+    /// Monotonic microseconds, and one, since which the journal writes a group; 0 while it does not.
+    pub(crate) flushing_since: AtomicU64,
     /// First lsn of a stretch that is being filled with zeros; the journal stays below it.
     pub(crate) fill_claim: AtomicU64,
     pub(crate) fill: Mutex<crate::fill::Fill>,

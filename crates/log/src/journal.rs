@@ -123,7 +123,12 @@ impl Journal {
         }
         let lsn = engine.ring.head.load(Ordering::Acquire);
         let begun = engine.clock.monotonic();
-        match engine.ring.write(lsn, &self.staging[..sectors * SECTOR]) {
+        // Above 0, which says that nothing is under way.
+        let since = begun.as_micros() as u64 + 1;
+        engine.flushing_since.store(since, Ordering::Release);
+        let written = engine.ring.write(lsn, &self.staging[..sectors * SECTOR]);
+        engine.flushing_since.store(0, Ordering::Release);
+        match written {
             Ok(()) => {
                 self.previous = lsn;
                 let took = engine.clock.monotonic().saturating_sub(begun);

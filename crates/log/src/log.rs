@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use bytes::Bytes;
 use floe_model::{Incarnation, LeaderEpoch, Offset, Timestamp, TopicPartition};
@@ -48,14 +49,29 @@ impl Log {
         threads::start(&self.engine)
     }
 
+    /// The cluster of a node that had none. Blocks; durable when it returns.
+    pub fn adopt(&self, cluster: [u8; 16], is_founder: bool) -> Result<(), Failure> {
+        let identity = crate::format::identity::Identity {
+            cluster,
+            is_founder,
+            ..self.engine.identity
+        };
+        recovery::format::adopt(&*self.engine.disk, &self.engine.dir, identity)
+    }
+
     /// Makes a partition known: a local number and a new incarnation. For one that is known, its incarnation.
     pub fn bind(&self, partition: TopicPartition) -> Receipt<Incarnation> {
+        self.bind_as(partition, self.new_incarnation())
+    }
+
+    /// The same under an incarnation that others know already; one that is known keeps its own.
+    pub fn bind_as(&self, partition: TopicPartition, life: Incarnation) -> Receipt<Incarnation> {
         let (promise, receipt) = promise();
         let mut partitions = self.engine.partitions.write();
         let known = partitions.get(&partition).cloned();
         let held = known.unwrap_or_else(|| {
             let local = self.engine.next_local.fetch_add(1, Ordering::Relaxed);
-            let state = State::new(self.new_incarnation());
+            let state = State::new(life);
             let held = PartitionLog::new(partition, local, state);
             partitions.insert(partition, Arc::clone(&held));
             held
@@ -67,7 +83,7 @@ impl Log {
             return receipt;
         }
         if state.is_forgotten {
-            state.incarnation = self.new_incarnation();
+            state.incarnation = life;
         }
         drop(state);
         let partition = held;
@@ -370,6 +386,17 @@ impl Log {
     /// What the log counts, to be registered.
     pub fn metrics(&self) -> &Metrics {
         &self.engine.metrics
+    }
+
+    /// Age of the oldest write of the journal that is not flushed yet, if one is under way: a disk that hangs.
+    pub fn flush_age(&self) -> Option<Duration> {
+        let begun = self
+            .engine
+            .flushing_since
+            .load(Ordering::Acquire)
+            .checked_sub(1)?;
+        let now = self.engine.clock.monotonic();
+        Some(now.saturating_sub(Duration::from_micros(begun)))
     }
 
     /// Groups written since the start: the number of journal flushes.

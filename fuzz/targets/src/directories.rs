@@ -24,6 +24,7 @@ use floe_world::{Disk as _, OpenOptions, Pool, random};
 const DIR: &str = "/data";
 const RING: usize = 64;
 const IDENTITY: Identity = Identity {
+    is_founder: false,
     cluster: [7; 16],
     node: 1,
     ring_sectors: RING as u32,

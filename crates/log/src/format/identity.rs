@@ -1,8 +1,10 @@
-//! `node.id`: whose data this is. Written at format only, two copies of 4 KiB, the second after the first is flushed.
+//! `node.id`: whose data this is. Written at format, and once more when a node that had no cluster has one; two copies of 4 KiB,
+//! the second after the first is flushed, the first that is whole counts.
 //!
 //! ```text
 //!  0 magic 8   8 u16 version  10 u16 sector bytes  12 u32 crc of all but itself   16 cluster 16   32 u32 node
-//! 36 u32 ring sectors   40 u64 journal id (random; every journal sector's checksum starts from it)   48 zeros
+//! 36 u32 ring sectors   40 u64 journal id (random; every journal sector's checksum starts from it)
+//! 48 u8 1: this node began its cluster   49 zeros
 //! ```
 
 use super::{BLOCK, FormatError, VERSION, crc};
@@ -12,8 +14,10 @@ const MAGIC: &[u8; 8] = b"FloeNode";
 /// Whose data this is, and the journal's fixed shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// The cluster.
+    /// The cluster; zeros while there is none.
     pub cluster: [u8; 16],
+    /// This node began it, alone.
+    pub is_founder: bool,
     /// The node.
     pub node: u32,
     /// Journal sectors in the ring. A sector's place is its number modulo this, so it never changes.
@@ -34,6 +38,7 @@ impl Identity {
         into[32..36].copy_from_slice(&self.node.to_le_bytes());
         into[36..40].copy_from_slice(&self.ring_sectors.to_le_bytes());
         into[40..48].copy_from_slice(&self.journal_id.to_le_bytes());
+        into[48] = self.is_founder.into();
         let sum = crc(&[&into[..12], &into[16..]]);
         into[12..16].copy_from_slice(&sum.to_le_bytes());
     }
@@ -59,6 +64,7 @@ impl Identity {
             return Err(FormatError::Inconsistent("node.id (sector size)"));
         }
         Ok(Self {
+            is_founder: bytes[48] == 1,
             cluster: fields.array().ok_or(short)?,
             node: fields.u32().ok_or(short)?,
             ring_sectors: fields.u32().ok_or(short)?,
@@ -74,6 +80,7 @@ mod tests {
     fn example() -> Identity {
         Identity {
             cluster: *b"0123456789abcdef",
+            is_founder: false,
             node: 3,
             ring_sectors: 16_384,
             journal_id: 0x1122_3344_5566_7788,

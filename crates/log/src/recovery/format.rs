@@ -152,7 +152,12 @@ pub(crate) fn format(
         )));
     }
     let identity = Identity {
-        cluster: config.cluster.unwrap_or_else(|| random.id()),
+        cluster: match config.cluster {
+            _ if config.joins => [0; 16],
+            Some(cluster) => cluster,
+            None => random.id(),
+        },
+        is_founder: false,
         node: config.node.0,
         ring_sectors: ring_sectors as u32,
         journal_id: random.next_u64(),
@@ -188,6 +193,27 @@ pub(crate) fn format(
     write_file(disk, &dir.join(IDENTITY), 2 * BLOCK as u64, &[copy, copy])?;
     disk.sync_dir(dir).map_err(Engine::failed("flush", dir))?;
     Ok(identity)
+}
+
+/// Writes the identity anew, for a node that has found its cluster. Order: one copy is whole at every moment.
+pub(crate) fn adopt(disk: &dyn Disk, dir: &Path, identity: Identity) -> Result<(), Failure> {
+    let path = dir.join(IDENTITY);
+    let options = OpenOptions {
+        write: true,
+        create_new: false,
+        direct: true,
+        dsync: true,
+    };
+    let file = disk
+        .open(&path, options)
+        .map_err(Engine::failed("open", &path))?;
+    let mut copy = piece(BLOCK);
+    identity.encode(&mut copy);
+    for at in [0, BLOCK] {
+        file.write_at(&copy[..BLOCK], at as u64)
+            .map_err(Engine::failed("write and flush", &path))?;
+    }
+    file.sync_data().map_err(Engine::failed("flush", &path))
 }
 
 /// A fresh file of a length, with blocks written and flushed one after the other.
@@ -254,6 +280,36 @@ mod tests {
             let found = identity(&disk.after_power_cut(), dir);
             assert!(found.is_ok(), "{seed}: {found:?}");
         }
+    }
+
+    #[test]
+    fn a_node_has_its_cluster_or_none_wherever_power_goes_while_it_adopts_one() {
+        let dir = Path::new(DIR);
+        let joining = Config {
+            joins: true,
+            ..Config::default()
+        };
+        let mut found_in_both = [false; 2];
+        for seed in 0..200 {
+            let disk = Simulated::new(seed);
+            disk.create_dir_all(dir).unwrap();
+            disk.sync_dir(Path::new("/")).unwrap();
+            let before = format(&disk, dir, &joining, &Seeded::new(seed)).unwrap();
+            finish(&disk, dir).unwrap();
+            assert_eq!(before.cluster, [0; 16]);
+            let after = Identity {
+                cluster: [7; 16],
+                is_founder: true,
+                ..before
+            };
+            disk.cut_power_at(disk.operations() + 1 + seed % 6);
+            let done = adopt(&disk, dir, after);
+            let found = identity(&disk.after_power_cut(), dir).unwrap();
+            assert!(found == Some(before) || found == Some(after), "{found:?}");
+            assert!(done.is_err() || found == Some(after), "{seed}");
+            found_in_both[usize::from(found == Some(after))] = true;
+        }
+        assert_eq!(found_in_both, [true; 2]);
     }
 
     #[test]

@@ -92,7 +92,7 @@ pub(crate) fn open(setup: Setup) -> Result<(Arc<Engine>, Recovered), OpenError> 
 fn check_identity(dir: &Path, config: &Config, identity: &Identity) -> Result<(), OpenError> {
     let is_ours = config
         .cluster
-        .is_none_or(|cluster| cluster == identity.cluster);
+        .is_none_or(|cluster| cluster == identity.cluster || identity.cluster == [0; 16]);
     if is_ours && config.node.0 == identity.node {
         return Ok(());
     }
@@ -262,6 +262,7 @@ fn engine(
         metrics: crate::metrics::Metrics::default(),
         slots: Mutex::new(slots),
         checkpoint_wanted: Signal::default(),
+        flushing_since: AtomicU64::new(0),
         fill_claim: AtomicU64::new(u64::MAX),
         fill: Mutex::default(),
         evictable: Mutex::new(VecDeque::new()),
@@ -407,6 +408,7 @@ fn recovered(engine: &Engine, replay: &Replay, is_new: bool) -> Recovered {
         boot: Boot(engine.boot),
         verdict,
         cluster: engine.identity.cluster,
+        is_founder: engine.identity.is_founder,
         node: NodeId(engine.identity.node),
         is_new,
         partitions: partitions.collect(),

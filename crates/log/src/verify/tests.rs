@@ -18,6 +18,7 @@ use crate::format::segment::{FileHeader, RUN_HEADER, RunHeader, write_table};
 const DIR: &str = "/node";
 const EPOCH: LeaderEpoch = LeaderEpoch(3);
 const IDENTITY: Identity = Identity {
+    is_founder: false,
     cluster: [7; 16],
     node: 1,
     ring_sectors: 64,
