@@ -1,7 +1,8 @@
 //! The controller: has commands agreed among the nodes and applied, and makes this node do what follows from them.
 //!
 //! ```text
-//! doors ──proposals──► run (async) ──events──► Agreement (pure) ──commands──► run: Stores ► log, effects ► copies, peers
+//! doors ──proposals──► Driver (async) ──events──► Agreement (pure) ──commands──► Driver: Stores ► log, effects ► copies, peers
+//! peers, copies ─────►                 ──events──► Lead (pure): Watch, plans, Sealing ──► fences, proposals, heartbeats
 //! ```
 //! Guarantees: a command is answered when it is agreed, applied and in effect here. What gathers while one flush runs shares the
 //! next. Nobody else changes the catalog or the set of partitions.
@@ -9,11 +10,12 @@
 mod agreement;
 mod asks;
 mod effects;
-mod heard;
+mod lead;
 mod run;
-mod sealing;
+pub(crate) mod sealing;
 mod stores;
 mod stream;
+mod watch;
 
 use std::sync::{Arc, OnceLock};
 
@@ -22,9 +24,7 @@ use floe_log::Failure;
 use tokio::sync::{mpsc, oneshot};
 
 pub(crate) use agreement::Agreement;
-pub(crate) use heard::Heard;
-pub(crate) use run::Driver;
-pub(crate) use sealing::{Do, Sealing, Wanted};
+pub(crate) use run::{Driver, Ears};
 pub(crate) use stream::{CATALOG_GROUP, fold};
 
 use crate::Unavailable;

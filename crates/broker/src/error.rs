@@ -194,7 +194,7 @@ pub enum CreateTopicError {
     },
     /// More copies than nodes.
     #[error(
-        "replication factor {factor} asked for, {nodes} node(s) here; give 1, or leave it to the node"
+        "replication factor {factor} asked for, {nodes} node(s) registered; give 1 to {nodes}, or leave it to the cluster"
     )]
     ReplicationFactor {
         /// What was asked for.

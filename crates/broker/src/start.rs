@@ -1,7 +1,7 @@
 //! Starting a node: recover the log, take up the catalog, seal and open every generation, read back producers.
 //!
 //! ```text
-//! open log ─► resume catalog ─► vote, register ─► fence, seal, open (≤ 1,000 per entry) ─► producers ─► upkeep
+//! open log ─► resume catalog ─► copies held ─► register ─► the controller ends and opens generations ─► producers ─► upkeep
 //! ```
 //! Guarantees: nothing is appended before every generation this node led in an earlier life is sealed (`LeaderDoesNotResume`), so the
 //! leader epoch of each partition rises with each start; whatever of this fails leaves a directory that the next start
@@ -22,7 +22,7 @@ use floe_replication::Member;
 use floe_world::tasks;
 use tokio::sync::{mpsc, watch};
 
-use crate::controller::{Agreement, CATALOG_GROUP, Driver, Proposals};
+use crate::controller::{Agreement, CATALOG_GROUP, Driver, Ears, Proposals};
 use crate::events::{OnFailure, Sweep};
 use crate::metrics::Metrics;
 use crate::node::Node;
@@ -30,7 +30,7 @@ use crate::partition::Tally;
 use crate::peers::Alone;
 use crate::producer_ids::ProducerIds;
 use crate::replica::{Given, Outside};
-use crate::{Settings, StartError, World, upkeep};
+use crate::{Settings, StartError, Unavailable, World, upkeep};
 
 /// Bound like a partition, so that the voter's identity has an incarnation which damage renews (`VoterIdentity`).
 const CATALOG: TopicPartition = TopicPartition {
@@ -67,7 +67,7 @@ pub(crate) async fn start(
     agreement.belongs_to(ClusterId(recovered.cluster));
     let (proposals, received) = Proposals::new();
     let metrics = Arc::new(Metrics::default());
-    let (outside, mut heard) = Outside::new(Given {
+    let (outside, copies) = Outside::new(Given {
         node: settings.node,
         boot: recovered.boot,
         log: log.clone(),
@@ -91,12 +91,19 @@ pub(crate) async fn start(
         world,
         settings,
     });
+    reopen::hold(&node, &recovered, voter.incarnation).await?;
     let driver = Driver::new(Arc::clone(&node), agreement, None, BTreeSet::new());
     // Nobody else is there to be heard.
     let (_, nobody) = mpsc::channel(1);
-    tasks::spawn(driver.run(received, nobody, node.stopping.subscribe()));
+    let heard = Ears {
+        proposals: received,
+        peers: nobody,
+        copies,
+    };
+    tasks::spawn(driver.run(heard, node.stopping.subscribe()));
     register(&node, voter).await?;
-    reopen::every_generation(&node, &recovered, &mut heard).await?;
+    reopen::tell(&node, &recovered).await?;
+    reopen::led(&node).await?;
     replay::producers(&node).await?;
     upkeep::spawn(&node);
     let took = node.world.clock.monotonic().saturating_sub(begun);
@@ -187,8 +194,17 @@ async fn register(node: &Arc<Node>, voter: Member) -> Result<(), StartError> {
     }
 }
 
+/// Has a command agreed, however long the others take: what a start proposes may come twice.
 async fn commit(node: &Node, command: Command) -> Result<Applied, StartError> {
-    node.propose(command).await.map_err(|unavailable| {
+    let outcome = loop {
+        match node.propose(command.clone()).await {
+            Err(why @ (Unavailable::NotAgreed | Unavailable::Undecided)) => {
+                tracing::warn!(%why, "this node waits for its cluster");
+            }
+            outcome => break outcome,
+        }
+    };
+    outcome.map_err(|unavailable| {
         let failure = node.proposals.failure();
         failure.map_or_else(
             || StartError::Failed {

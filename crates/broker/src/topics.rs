@@ -3,17 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use floe_cluster::{Catalog, Command, InvalidSetting, NewPartition, Refusal, Topic, TopicSettings};
-use floe_model::{
-    Incarnation, LeaderEpoch, PartitionIndex, TopicId, TopicName, TopicPartition, limits,
-};
-use floe_replication::{Leader, Member, quorum};
+use floe_cluster::placement::{Factor, place};
+use floe_cluster::{Catalog, Command, InvalidSetting, Refusal, Topic, TopicSettings};
+use floe_model::{LeaderEpoch, PartitionIndex, TopicId, TopicName, limits};
+use floe_replication::quorum;
 
 use crate::node::Node;
 use crate::{CreateTopicError, DeleteTopicError, Unavailable};
-
-/// Copies of each partition: this node is the only one.
-const REPLICATION_FACTOR: u32 = 1;
 
 /// A topic to create.
 #[derive(Clone, Debug, Default)]
@@ -34,6 +30,7 @@ pub struct NewTopic {
 struct Plan {
     name: TopicName,
     partitions: u32,
+    factor: Factor,
     overrides: BTreeMap<String, String>,
     internal: bool,
 }
@@ -44,7 +41,7 @@ impl Node {
         let plan = self.plan(&new)?;
         refuse_taken(&self.catalog.load(), &plan.name)?;
         if new.validate_only {
-            return Ok(Arc::new(self.preview(plan)));
+            return self.preview(&plan).map(Arc::new);
         }
         self.create(plan).await
     }
@@ -64,6 +61,7 @@ impl Node {
         let plan = Plan {
             name: name.clone(),
             partitions,
+            factor: Factor::Auto,
             overrides: BTreeMap::from([("cleanup.policy".to_owned(), policy.to_owned())]),
             internal: true,
         };
@@ -87,6 +85,7 @@ impl Node {
         let plan = Plan {
             name,
             partitions: self.settings.partitions_default,
+            factor: Factor::Auto,
             overrides: BTreeMap::new(),
             internal: false,
         };
@@ -118,12 +117,15 @@ impl Node {
                 limit: limits::PARTITIONS_PER_TOPIC_MAX,
             });
         }
-        if let Some(factor) = new.replication_factor.filter(|factor| *factor != 1) {
-            return Err(CreateTopicError::ReplicationFactor {
-                factor: factor.into(),
-                nodes: 1,
-            });
-        }
+        let factor = match new.replication_factor {
+            None => Factor::Auto,
+            // Below zero there is nothing that could be meant.
+            Some(factor) => Factor::Copies(u32::try_from(factor).unwrap_or(0)),
+        };
+        let nodes = self.catalog.load().nodes.len();
+        factor
+            .copies(nodes)
+            .map_err(|_| factor_refused(factor, nodes))?;
         let overrides: BTreeMap<_, _> = new.settings.iter().cloned().collect();
         let settings = TopicSettings::resolve(&self.settings.topic_defaults, &overrides)
             .map_err(CreateTopicError::Settings)?;
@@ -141,85 +143,66 @@ impl Node {
         Ok(Plan {
             name,
             partitions: partitions as u32,
+            factor,
             overrides,
             internal: false,
         })
     }
 
     /// What a topic would be, under no id.
-    fn preview(&self, plan: Plan) -> Topic {
-        let me = self.leader(Member {
-            node: self.settings.node,
-            incarnation: Incarnation(0),
-        });
-        let partitions = (0..plan.partitions).map(|index| {
+    fn preview(&self, plan: &Plan) -> Result<Topic, CreateTopicError> {
+        let new = self.placed(plan, TopicId::ZERO)?;
+        let partitions = new.partitions.into_iter().zip(0..).map(|(new, index)| {
             let index = PartitionIndex(index);
-            floe_cluster::Partition::first(index, LeaderEpoch(0), me, vec![me.member()])
+            floe_cluster::Partition::first(index, LeaderEpoch(0), new.leader, new.members)
         });
-        Topic {
-            name: plan.name,
-            id: TopicId::ZERO,
-            replication_factor: REPLICATION_FACTOR,
-            quorum: quorum(REPLICATION_FACTOR as usize) as u32,
-            has_table: plan.internal,
+        Ok(Topic {
+            name: new.name,
+            id: new.id,
+            replication_factor: new.replication_factor,
+            quorum: new.quorum,
+            has_table: new.has_table,
             partitions: partitions.collect(),
-            overrides: plan.overrides,
-            internal: plan.internal,
-        }
+            overrides: new.overrides,
+            internal: new.internal,
+        })
     }
 
-    /// Binds the partitions here, so that the command can name their incarnations, then has the topic committed.
-    async fn create(&self, plan: Plan) -> Result<Arc<Topic>, CreateTopicError> {
-        let id = TopicId(self.world.random.id());
-        let addresses: Vec<_> = (0..plan.partitions)
-            .map(|partition| TopicPartition {
-                topic: id,
-                partition: PartitionIndex(partition),
-            })
-            .collect();
-        let bound: Vec<_> = addresses.iter().map(|at| self.log.bind(*at)).collect();
-        let mut partitions = Vec::with_capacity(bound.len());
-        for receipt in bound {
-            let incarnation = receipt.await.map_err(|_| Unavailable::Stopping)?;
-            let member = Member {
-                node: self.settings.node,
-                incarnation,
-            };
-            partitions.push(NewPartition {
-                leader: self.leader(member),
-                members: vec![member],
-            });
-        }
-        let command = Command::CreateTopic(floe_cluster::NewTopic {
+    /// Places its partitions on the nodes that are registered.
+    fn placed(&self, plan: &Plan, id: TopicId) -> Result<floe_cluster::NewTopic, CreateTopicError> {
+        let catalog = self.catalog.load();
+        let no = |_| factor_refused(plan.factor, catalog.nodes.len());
+        let copies = plan.factor.copies(catalog.nodes.len()).map_err(no)?;
+        let places = place(&catalog, plan.partitions, Factor::Copies(copies)).map_err(no)?;
+        let partitions = places.iter().map(|place| {
+            // Should the first one not answer, the controller sees to it at once.
+            let partition = place.partition(&catalog, |_| true);
+            partition.ok_or(CreateTopicError::Unavailable(Unavailable::NotAgreed))
+        });
+        Ok(floe_cluster::NewTopic {
             name: plan.name.clone(),
             id,
-            replication_factor: REPLICATION_FACTOR,
-            quorum: quorum(REPLICATION_FACTOR as usize) as u32,
+            replication_factor: copies,
+            quorum: quorum(copies as usize) as u32,
             has_table: plan.internal,
-            partitions,
-            overrides: plan.overrides,
+            partitions: partitions.collect::<Result<_, _>>()?,
+            overrides: plan.overrides.clone(),
             internal: plan.internal,
-        });
+        })
+    }
+
+    /// Has the topic agreed on; who is to hold its partitions binds them when that is known there.
+    async fn create(&self, plan: Plan) -> Result<Arc<Topic>, CreateTopicError> {
+        let id = TopicId(self.world.random.id());
+        let command = Command::CreateTopic(self.placed(&plan, id)?);
         let applied = self.propose(command).await?;
         if let Some(refusal) = applied.refused.into_iter().next() {
-            // Dropped unawaited: nothing was ever in them.
-            for at in &addresses {
-                drop(self.log.forget(*at));
-            }
             return Err(refused(plan.name, refusal));
         }
         // Deleted again in the same breath: as if it had never been found.
         let catalog = self.catalog.load();
         let topic = catalog.topic_by_id(id).cloned();
         topic.ok_or(CreateTopicError::Unavailable(Unavailable::Stopping))
-    }
-
-    fn leader(&self, member: Member) -> Leader {
-        Leader {
-            node: member.node,
-            incarnation: member.incarnation,
-            boot: self.boot,
-        }
     }
 
     /// See [`Broker::delete_topic_by_id`](crate::Broker::delete_topic_by_id).
@@ -253,16 +236,26 @@ fn refuse_taken(catalog: &Catalog, name: &TopicName) -> Result<(), CreateTopicEr
     }
 }
 
+fn factor_refused(factor: Factor, nodes: usize) -> CreateTopicError {
+    let factor = match factor {
+        Factor::Auto => 1,
+        Factor::Copies(copies) => copies.into(),
+    };
+    CreateTopicError::ReplicationFactor {
+        factor,
+        nodes: nodes as u32,
+    }
+}
+
 fn refused(name: TopicName, refusal: Refusal) -> CreateTopicError {
     match refusal {
         Refusal::TopicExists(existing) => CreateTopicError::Exists(existing),
         Refusal::Collides(existing) => CreateTopicError::Collision { name, existing },
+        // A node began again on the way, or came with other data.
+        Refusal::Unfit { .. } => CreateTopicError::Unavailable(Unavailable::NotAgreed),
         Refusal::IdTaken(_) => unreachable!("ids are 128 random bits"),
-        Refusal::Unfit { .. }
-        | Refusal::UnknownTopic(_)
-        | Refusal::NotOpen { .. }
-        | Refusal::Node { .. } => {
-            unreachable!("a creation names this process, and no other topic")
+        Refusal::UnknownTopic(_) | Refusal::NotOpen { .. } | Refusal::Node { .. } => {
+            unreachable!("a creation names no other topic and registers nobody")
         }
     }
 }

@@ -26,8 +26,8 @@ use floe_model::{Incarnation, NodeId};
 use floe_replication::Member;
 
 use super::asks::{Asks, Ticket, Try, WITHIN};
-use super::heard::Heard;
 use super::stream;
+use crate::exchange::Heard;
 use crate::peers::{self, Call, Peer};
 pub(crate) use words::{Carry, Do, Event, Over, Store};
 
@@ -51,6 +51,8 @@ pub(crate) struct Agreement {
     entries: usize,
     entry_bytes: usize,
     connected: BTreeMap<NodeId, Peer>,
+    /// Of the last entry that was applied in this life.
+    applied_term: u64,
     ticked_at: Option<Duration>,
 }
 
@@ -98,6 +100,7 @@ impl Agreement {
             carry: Carry::default(),
             has_news: false,
             connected: BTreeMap::new(),
+            applied_term: 0,
             ticked_at: None,
         })
     }
@@ -121,6 +124,12 @@ impl Agreement {
     /// Who leads.
     pub(crate) fn leadership(&self) -> Leadership {
         self.voter.leadership()
+    }
+
+    /// Whether this node leads, and its catalog has all that was agreed before it did.
+    pub(crate) fn leads(&self) -> bool {
+        let Leadership { role, term, .. } = self.leadership();
+        role == Role::Leader && self.applied_term == term
     }
 
     /// Commands that are not answered yet.
@@ -397,6 +406,7 @@ impl Agreement {
         let catalog = Arc::make_mut(&mut self.catalog);
         let applied = catalog.apply_entry(at.index, entry.payload)?;
         self.has_news = true;
+        self.applied_term = at.term;
         self.asks
             .applied(at, applied.as_ref(), &mut self.carry.answers);
         let effects = applied.map(|applied| applied.effects);

@@ -19,6 +19,7 @@ pub(super) async fn carry_out(
     catalog: &Catalog,
     effects: &[Effect],
 ) -> Result<Vec<TopicId>, Failure> {
+    bind_new(node, effects).await?;
     let mut work = Work::new(node, catalog);
     for effect in effects {
         match effect {
@@ -56,6 +57,27 @@ pub(super) async fn carry_out(
         }
     }
     work.finish().await
+}
+
+/// Copies that the catalog puts here and that were never here, each under the life it is named by.
+async fn bind_new(node: &Arc<Node>, effects: &[Effect]) -> Result<(), Failure> {
+    let mut bound = Vec::new();
+    for effect in effects {
+        let Effect::Opened { partition, opened } = effect else {
+            continue;
+        };
+        let mut members = opened.members.iter();
+        let me = members.find(|member| member.node == node.settings.node);
+        if let Some(me) = me
+            && node.log.partition(*partition).is_none()
+        {
+            bound.push(node.log.bind_as(*partition, me.incarnation));
+        }
+    }
+    for receipt in bound {
+        receipt.await?;
+    }
+    Ok(())
 }
 
 struct Work<'a> {
@@ -148,7 +170,7 @@ impl<'a> Work<'a> {
             .node
             .log
             .partition(address)
-            .expect("a partition is bound before a command names its incarnation");
+            .expect("a partition is bound before its generations open");
         let replica = Replica::new(address, log, &[], Arc::clone(&self.node.outside));
         self.bound.push(Arc::clone(&replica));
         replica

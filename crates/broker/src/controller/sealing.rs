@@ -1,21 +1,21 @@
 //! Seals at work: each ends one open generation and says what the catalog should open next.
 //!
 //! ```text
-//! begin ─► Tell(fence ..) ─► heard(fenced ..) ─► [Tell(copy ..) ─► heard(copied ..)] ─► Open(transition)
+//! begin(turn) ─► Tell(fence ..) ─► heard(fenced ..) ─► [Tell(copy ..) ─► heard(copied ..)] ─► Open(opening)
 //! ```
 //!
 //! Guarantees: one seal per partition at a time; an answer counts for the seal that asked, and only once; what stays unanswered is
 //! asked again. Values in, values out: who tells the members and who proposes is the caller.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
 
-use floe_cluster::Transition;
-use floe_model::{LeaderEpoch, NodeId, Offset, TopicPartition};
+use floe_cluster::plan::Turn;
+use floe_model::{NodeId, TopicPartition};
 use floe_replication::message::{Ask, Fence, Order, Purpose};
 use floe_replication::replica::{Command as Said, Event as Told};
 use floe_replication::seal::{Command, Event};
-use floe_replication::{Leader, Member, Opening, Seal, TooFew};
+use floe_replication::{Member, Opening, Seal, TooFew};
 
 /// How long to wait for the last copies once enough have answered.
 const LAST_WAIT: Duration = Duration::from_millis(50);
@@ -24,45 +24,25 @@ const ASK_AGAIN: Duration = Duration::from_millis(500);
 /// Questions of one seal whose answers still count: those of the last rounds, so that a slow disk is heard.
 const ASKS_MAX: usize = 64;
 
-/// A generation to end.
-#[derive(Clone, Debug)]
-pub(crate) struct Wanted {
-    pub(crate) partition: TopicPartition,
-    /// The open generation ...
-    pub(crate) epoch: LeaderEpoch,
-    /// ... where it starts ...
-    pub(crate) start: Offset,
-    /// ... and who holds it.
-    pub(crate) members: Vec<Member>,
-    /// Who is to hold the next one, with the lives of their processes.
-    pub(crate) next: Vec<Leader>,
-    /// Who should lead it, if all the same.
-    pub(crate) leader: Option<Member>,
-    pub(crate) quorum: usize,
-    /// No copy can answer for the generation any more: this one decides its end, and what lay above is given up.
-    pub(crate) accept_loss: Option<Member>,
-}
-
 /// What to do next.
 #[derive(Clone, Debug)]
 pub(crate) enum Do {
     /// Tell the member's node.
     Tell(NodeId, TopicPartition, Told),
-    /// Propose; the catalog refuses it if it does not hold any more.
-    Open(Transition),
+    /// Propose what [`Turn::transition`] makes of it; the catalog refuses it if it does not hold any more.
+    Open(TopicPartition, Opening),
 }
 
 /// See the module.
-#[derive(Default)]
 pub(crate) struct Sealing {
-    at_work: HashMap<TopicPartition, Work>,
+    at_work: BTreeMap<TopicPartition, Work>,
     asks: HashMap<Ask, TopicPartition>,
     asked: u64,
 }
 
 struct Work {
     seal: Seal,
-    wanted: Wanted,
+    turn: Turn,
     /// What it has asked last, answered or not.
     asks: VecDeque<Ask>,
     wait_until: Option<Duration>,
@@ -70,23 +50,30 @@ struct Work {
 }
 
 impl Sealing {
+    /// `first`: names of its questions rise from there, so that answers to those of before are none of its own.
+    pub(crate) fn new(first: u64) -> Self {
+        Self {
+            at_work: BTreeMap::new(),
+            asks: HashMap::new(),
+            asked: first,
+        }
+    }
+
     /// Begins to end a generation; nothing if one of this partition is being ended already.
     pub(crate) fn begin(
         &mut self,
-        wanted: Wanted,
+        turn: Turn,
         now: Duration,
         out: &mut Vec<Do>,
     ) -> Result<(), TooFew> {
-        let partition = wanted.partition;
+        let partition = turn.partition;
         if self.at_work.contains_key(&partition) {
             return Ok(());
         }
-        let next = wanted.next.iter().map(|leader| leader.member()).collect();
-        let (seal, mut commands) = Seal::begin(wanted.members.clone(), next, wanted.quorum)?;
-        commands.extend(wanted.accept_loss.map(Command::Fence));
+        let (seal, commands) = turn.begin()?;
         let work = Work {
             seal,
-            wanted,
+            turn,
             asks: VecDeque::new(),
             wait_until: None,
             again_at: now + ASK_AGAIN,
@@ -94,6 +81,16 @@ impl Sealing {
         self.at_work.insert(partition, work);
         self.obey(partition, commands, now, out);
         Ok(())
+    }
+
+    /// Those at work.
+    pub(crate) fn turns(&self) -> impl Iterator<Item = &Turn> {
+        self.at_work.values().map(|work| &work.turn)
+    }
+
+    /// The one of a partition.
+    pub(crate) fn turn(&self, partition: TopicPartition) -> Option<&Turn> {
+        self.at_work.get(&partition).map(|work| &work.turn)
     }
 
     /// Whether none is at work.
@@ -113,7 +110,7 @@ impl Sealing {
         let Some(work) = self.at_work.get_mut(&partition) else {
             return;
         };
-        let loser = work.wanted.accept_loss;
+        let loser = work.turn.accept_loss;
         let event = match said {
             Said::Fenced { from, end, .. } if loser == Some(*from) => {
                 Event::LossAccepted(*from, *end)
@@ -162,20 +159,20 @@ impl Sealing {
     ) {
         for command in commands {
             let told = match command {
-                Command::Fence(to) => self.ask(partition, to, |wanted, ask| {
+                Command::Fence(to) => self.ask(partition, to, |turn, ask| {
                     Told::FenceAsked(Fence {
                         to,
-                        epoch: wanted.epoch,
-                        start: wanted.start,
+                        epoch: turn.epoch,
+                        start: turn.start,
                         ask,
                     })
                 }),
-                Command::Copy { from, to, end } => self.ask(partition, to, |wanted, ask| {
+                Command::Copy { from, to, end } => self.ask(partition, to, |turn, ask| {
                     Told::CopyOrdered(Order {
                         to,
                         from,
-                        epoch: wanted.epoch,
-                        start: wanted.start,
+                        epoch: turn.epoch,
+                        start: turn.start.max(turn.log_start),
                         end,
                         purpose: Purpose::Repair,
                         as_of: 0,
@@ -188,8 +185,7 @@ impl Sealing {
                     continue;
                 }
                 Command::Open(opening) => {
-                    let work = &self.at_work[&partition];
-                    out.push(Do::Open(transition(&work.wanted, &opening)));
+                    out.push(Do::Open(partition, opening));
                     continue;
                 }
             };
@@ -201,7 +197,7 @@ impl Sealing {
         &mut self,
         partition: TopicPartition,
         to: Member,
-        told: impl FnOnce(&Wanted, Ask) -> Told,
+        told: impl FnOnce(&Turn, Ask) -> Told,
     ) -> Do {
         self.asked += 1;
         let ask = Ask(self.asked);
@@ -213,29 +209,7 @@ impl Sealing {
         {
             self.asks.remove(&old);
         }
-        Do::Tell(to.node, partition, told(&work.wanted, ask))
-    }
-}
-
-/// The catalog command's part.
-fn transition(wanted: &Wanted, opening: &Opening) -> Transition {
-    let members: Vec<_> = wanted.next.iter().map(|next| next.member()).collect();
-    let successor = opening.successor(&members, wanted.leader);
-    let leader = wanted
-        .next
-        .iter()
-        .find(|next| Some(next.member()) == successor)
-        .expect("one of the members succeeds");
-    Transition {
-        partition: wanted.partition,
-        epoch: wanted.epoch,
-        end: opening.end,
-        lossy: opening.lossy,
-        holders: opening.holders.clone(),
-        times: None,
-        leases: opening.leases.clone(),
-        leader: *leader,
-        members,
+        Do::Tell(to.node, partition, told(&work.turn, ask))
     }
 }
 

@@ -1,55 +1,82 @@
-//! Seal and open, for every partition, at start: a node alone in its replica sets does with itself what a controller does
-//! with many. Fences go out together, transitions in entries of up to 1,000.
+//! Taking up the copies that are held here, and telling the catalog what it does not know of them. Their generations are ended and
+//! opened by whoever leads the catalog: it sees that another process runs here now (`LeaderDoesNotResume`).
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use floe_cluster::{
-    Command, Effect, Partition, RenewedCopy, TRANSITIONS_PER_ENTRY_MAX, Transition,
-};
+use floe_cluster::{Command, RenewedCopy, TRANSITIONS_PER_ENTRY_MAX};
 use floe_log::{PartitionLog, Recovered};
-use floe_model::{LeaderEpoch, TopicPartition};
-use floe_replication::{Leader, Member};
-use tokio::sync::mpsc;
+use floe_model::{Incarnation, LeaderEpoch, TopicPartition};
+use floe_world::time;
 
 use super::{CATALOG, commit, failed};
 use crate::StartError;
-use crate::controller::{Do, Sealing, Wanted};
 use crate::node::Node;
-use crate::replica::{Replica, Said, recovered};
+use crate::replica::Replica;
 
-/// How often questions that nobody answered are looked at.
+/// How often it is looked whether the log has failed, while the catalog's leader is waited for.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Seals what was open and opens the next generations, removes what is deleted, reports what nobody names.
-pub(super) async fn every_generation(
+/// Takes up every copy, as log and catalog have it; what the log has lost of those that the catalog puts here is bound anew.
+pub(super) async fn hold(
     node: &Arc<Node>,
     recovered: &Recovered,
-    heard: &mut mpsc::Receiver<Said>,
+    life: Incarnation,
 ) -> Result<(), StartError> {
+    let mut logs = bind_missing(node, life).await?;
+    let is_held = |found: &&floe_log::RecoveredPartition| {
+        found.partition != CATALOG && !found.generations.is_empty()
+    };
+    // Entries that are not known to be agreed yet may name more than the catalog does now.
+    for found in recovered.partitions.iter().filter(is_held) {
+        if let Some(log) = node.log.partition(found.partition) {
+            logs.insert(found.partition, log);
+        }
+    }
+    let catalog = node.catalog.load_full();
+    let mut replicas = HashMap::with_capacity(logs.len());
+    for (address, log) in logs {
+        let open = catalog.partition(address);
+        let open = open.map_or(LeaderEpoch(0), |partition| partition.epoch);
+        let found = crate::replica::recovered(&node.log, &log, open).await;
+        let replica = Replica::new(address, log, &found, Arc::clone(&node.outside));
+        replicas.insert(address, replica);
+    }
+    node.replicas.store(Arc::new(replicas));
+    Ok(())
+}
+
+/// Tells the catalog what it does not know of this node: deletions that are finished, copies that have another life.
+pub(super) async fn tell(node: &Arc<Node>, recovered: &Recovered) -> Result<(), StartError> {
     finish_deletions(node).await?;
     report_strangers(node, recovered);
-    let logs = bind_missing(node).await?;
-    renew_copies(node, &logs).await?;
-    hold(node, &logs).await;
-    let transitions = seal_all(node, heard).await?;
-    for chunk in transitions.chunks(TRANSITIONS_PER_ENTRY_MAX) {
-        let applied = commit(node, Command::SealAndOpen(chunk.to_vec())).await?;
-        if let Some(refused) = applied.refused.first() {
-            return Err(damaged(node, &refused.to_string()));
+    renew_copies(node).await
+}
+
+/// Waits until everything that this node led before is led by this process.
+pub(super) async fn led(node: &Arc<Node>) -> Result<(), StartError> {
+    let me = node.settings.node;
+    let mut changed = node.changed.subscribe();
+    loop {
+        let catalog = changed.borrow_and_update().clone();
+        let mut partitions = catalog.topics.values().flat_map(|topic| &topic.partitions);
+        let is_over =
+            |leader: &floe_replication::Leader| leader.node == me && leader.boot != node.boot;
+        if !partitions.any(|partition| is_over(&partition.leader)) {
+            return Ok(());
         }
-        let opened = applied
-            .effects
-            .iter()
-            .filter(|effect| matches!(effect, Effect::Opened { .. }));
-        assert_eq!(
-            opened.count(),
-            chunk.len(),
-            "each transition opens one generation"
-        );
+        tokio::select! {
+            biased;
+            changed = changed.changed() => changed.expect("the node holds the other end"),
+            () = time::sleep(TICK) => {
+                let failure = node.outside.failure().or_else(|| node.proposals.failure());
+                if let Some(failure) = failure {
+                    return Err(failed(&node.settings, "fencing", failure));
+                }
+            }
+        }
     }
-    Ok(())
 }
 
 /// A crash may lie between a tombstone and its files.
@@ -81,6 +108,10 @@ async fn finish_deletions(node: &Arc<Node>) -> Result<(), StartError> {
             .await
             .map_err(|failure| failed(&node.settings, "removing deleted topics", &failure))?;
     }
+    let mut replicas = (**node.replicas.load()).clone();
+    let is_waiting = |topic| waiting.iter().any(|(id, _)| *id == topic);
+    replicas.retain(|address, _| !is_waiting(address.topic));
+    node.replicas.store(Arc::new(replicas));
     let confirm = Command::ConfirmDeleted {
         node: me,
         topics: waiting.into_iter().map(|(topic, _)| topic).collect(),
@@ -109,23 +140,34 @@ fn report_strangers(node: &Node, recovered: &Recovered) {
     }
 }
 
-/// Every partition the catalog puts here, with its log; bound anew where the log has lost it.
+/// Every partition the catalog puts here, with its log; bound anew where the log has none. `life`: of the directory. While that is the
+/// one the catalog knows, damage has taken nothing (it would have ended it): such a copy never came to be, and begins as it is named.
 async fn bind_missing(
     node: &Node,
+    life: Incarnation,
 ) -> Result<HashMap<TopicPartition, Arc<PartitionLog>>, StartError> {
     let me = node.settings.node;
     let mut logs = HashMap::new();
     let mut missing = Vec::new();
-    for topic in node.catalog.load().topics.values() {
+    let catalog = node.catalog.load_full();
+    let is_known = catalog.nodes.get(&me).map(|node| node.incarnation) == Some(life);
+    for topic in catalog.topics.values() {
         for partition in &topic.partitions {
             if !partition.replicas.iter().any(|member| member.node == me) {
                 continue;
             }
             let address = topic.address(partition.index);
-            match node.log.partition(address) {
-                Some(log) => drop(logs.insert(address, log)),
-                None => missing.push((address, node.log.bind(address))),
+            if let Some(log) = node.log.partition(address) {
+                logs.insert(address, log);
+                continue;
             }
+            let named = catalog.copy(partition, me).map(|copy| copy.incarnation);
+            let bound = if is_known && named == Some(life) {
+                node.log.bind_as(address, life)
+            } else {
+                node.log.bind(address)
+            };
+            missing.push((address, bound));
         }
     }
     for (address, receipt) in missing {
@@ -139,18 +181,16 @@ async fn bind_missing(
 }
 
 /// Tells the catalog of copies whose life is not the known one: damage has ended that.
-async fn renew_copies(
-    node: &Arc<Node>,
-    logs: &HashMap<TopicPartition, Arc<PartitionLog>>,
-) -> Result<(), StartError> {
+async fn renew_copies(node: &Arc<Node>) -> Result<(), StartError> {
     let catalog = node.catalog.load_full();
     let me = &catalog.nodes[&node.settings.node];
     let (id, incarnation, boot) = (me.id, me.incarnation, me.boot);
     let mut renewed = Vec::new();
-    for (address, log) in logs {
+    let replicas = node.replicas.load_full();
+    for (address, replica) in &*replicas {
         let partition = catalog.partition(*address);
         let known = partition.and_then(|partition| catalog.copy(partition, id));
-        let is = log.incarnation();
+        let is = replica.member().incarnation;
         if let Some(was) = known.filter(|known| known.incarnation != is) {
             renewed.push(RenewedCopy {
                 partition: *address,
@@ -168,130 +208,10 @@ async fn renew_copies(
             copies: chunk.to_vec(),
         };
         let applied = commit(node, command).await?;
-        if let Some(refused) = applied.refused.first() {
-            return Err(damaged(node, &refused.to_string()));
+        for refused in applied.refused {
+            // What has changed since is not known of any more.
+            tracing::debug!(%refused, "the life of a copy is not taken");
         }
     }
     Ok(())
-}
-
-/// Takes up the copies that are held here, as the log has them.
-async fn hold(node: &Arc<Node>, logs: &HashMap<TopicPartition, Arc<PartitionLog>>) {
-    let catalog = node.catalog.load_full();
-    let mut replicas = HashMap::with_capacity(logs.len());
-    for (address, log) in logs {
-        let open = catalog.partition(*address);
-        let open = open.map_or(LeaderEpoch(0), |partition| partition.epoch);
-        let found = recovered(&node.log, log, open).await;
-        let replica = Replica::new(*address, Arc::clone(log), &found, Arc::clone(&node.outside));
-        replicas.insert(*address, replica);
-    }
-    node.replicas.store(Arc::new(replicas));
-}
-
-/// Ends every open generation that this node alone can end, and says what is to be opened.
-async fn seal_all(
-    node: &Arc<Node>,
-    heard: &mut mpsc::Receiver<Said>,
-) -> Result<Vec<Transition>, StartError> {
-    let mut sealing = Sealing::default();
-    let mut out = Vec::new();
-    let now = || node.world.clock.monotonic();
-    for topic in node.catalog.load().topics.values() {
-        for partition in &topic.partitions {
-            let address = topic.address(partition.index);
-            if let Some(replica) = node.replica(address) {
-                let quorum = topic.quorum as usize;
-                let wanted = wanted(node, address, partition, quorum, replica.member())?;
-                sealing
-                    .begin(wanted, now(), &mut out)
-                    .map_err(|few| damaged(node, &format!("{address}: {few}")))?;
-            }
-        }
-    }
-    let mut transitions = Vec::new();
-    loop {
-        for todo in out.drain(..) {
-            match todo {
-                Do::Tell(to, address, told) => {
-                    debug_assert_eq!(to, node.settings.node, "the sets are of this node alone");
-                    if let Some(replica) = node.replica(address) {
-                        let opened = replica.step(told);
-                        debug_assert!(opened.is_empty(), "a fence opens nothing");
-                    }
-                }
-                Do::Open(transition) => {
-                    sealing.is_over(transition.partition);
-                    transitions.push(transition);
-                }
-            }
-        }
-        if sealing.is_idle() {
-            return Ok(transitions);
-        }
-        tokio::select! {
-            biased;
-            said = heard.recv() => {
-                let said = said.expect("the node holds the other end");
-                tracing::debug!(partition = %said.address, what = ?said.what, "a copy answers");
-                sealing.heard(&said.what, now(), &mut out);
-            }
-            () = floe_world::time::sleep(TICK) => {
-                if let Some(failure) = node.outside.failure() {
-                    return Err(failed(&node.settings, "fencing", failure));
-                }
-                sealing.tick(now(), &mut out);
-            }
-        }
-    }
-}
-
-/// How the open generation of a partition that only this node holds is ended.
-fn wanted(
-    node: &Node,
-    address: TopicPartition,
-    partition: &Partition,
-    quorum: usize,
-    me: Member,
-) -> Result<Wanted, StartError> {
-    let is_alone = partition
-        .replicas
-        .iter()
-        .all(|member| member.node == me.node);
-    if !is_alone {
-        return Err(damaged(
-            node,
-            &format!("{address}: its copies are elsewhere"),
-        ));
-    }
-    let is_same_life = partition.replicas.contains(&me);
-    if !is_same_life {
-        // The only copy came back damaged, under a new incarnation. Nobody else can be asked: what is held decides the end, and
-        // the catalog says for ever that records above it may be lost.
-        tracing::error!(
-            partition = %address, node = me.node.0, incarnation = me.incarnation.0,
-            "the only copy was damaged: acknowledged records may be lost"
-        );
-    }
-    Ok(Wanted {
-        partition: address,
-        epoch: partition.epoch,
-        start: partition.start,
-        members: partition.replicas.clone(),
-        next: vec![Leader {
-            node: me.node,
-            incarnation: me.incarnation,
-            boot: node.boot,
-        }],
-        leader: Some(me),
-        quorum,
-        accept_loss: (!is_same_life).then_some(me),
-    })
-}
-
-fn damaged(node: &Node, what: &str) -> StartError {
-    StartError::Damaged {
-        dir: node.settings.data_dir.clone(),
-        what: what.to_owned(),
-    }
 }

@@ -31,13 +31,27 @@ pub struct Turn {
     pub next: Vec<Member>,
     /// Who should lead it if it is proven to hold the old one.
     pub wished: Member,
+    /// The only copy was damaged and nobody can answer for the generation any more: its new life decides the end, and what lay above
+    /// is given up, for ever recorded.
+    pub accept_loss: Option<Member>,
 }
 
 impl Turn {
     /// Begins the seal.
     pub fn begin(&self) -> Result<(Seal, Vec<seal::Command>), TooFew> {
-        let (seal, commands) = Seal::begin(self.members.clone(), self.next.clone(), self.quorum)?;
+        let (seal, mut commands) =
+            Seal::begin(self.members.clone(), self.next.clone(), self.quorum)?;
+        commands.extend(self.accept_loss.map(seal::Command::Fence));
         Ok((seal.with_leases(self.leases.clone()), commands))
+    }
+
+    /// Whether what it was made for still is: the generation is open, and who is to hold the next one are the lives of now.
+    pub fn holds(&self, catalog: &Catalog) -> bool {
+        catalog.partition(self.partition).is_some_and(|partition| {
+            let mut next = self.next.iter();
+            partition.epoch == self.epoch
+                && next.all(|member| catalog.is_current(partition, *member))
+        })
     }
 
     /// The transition that the seal decided; the leader is a proven holder when there is one. `None` if the process that is to lead
@@ -100,8 +114,10 @@ pub(super) fn new(
         .iter()
         .filter(|member| !partition.replicas.contains(member));
     let live = witnesses + others.filter(|member| is_alive(member)).count();
+    let accept_loss = only_copy_lost(partition, &next).filter(|member| is_alive(member));
     // Rule NeverBelowQ.
-    if witnesses < answers || live < quorum || next.len() < quorum {
+    let can_end = witnesses >= answers || accept_loss.is_some();
+    if !can_end || live < quorum || next.len() < quorum {
         return Err((witnesses, answers.max(quorum)));
     }
     let wished = wished(catalog, facts, at, partition, &next, load).ok_or((witnesses, answers))?;
@@ -116,7 +132,16 @@ pub(super) fn new(
         leases: topic.leases(partition),
         next,
         wished,
+        accept_loss,
     })
+}
+
+/// The new life of a set of one.
+fn only_copy_lost(partition: &Partition, next: &[Member]) -> Option<Member> {
+    match (&partition.replicas[..], next) {
+        ([only], [again, ..]) if only.node == again.node && only != again => Some(*again),
+        _ => None,
+    }
 }
 
 /// Every member whose life is not over; for one whose life is, its node's present one, in its place; then who fills up. A member that

@@ -9,7 +9,7 @@ use floe_cluster::{Catalog, Effect, Entry, Vote};
 use floe_model::NodeId;
 
 use crate::controller::asks::{Outcome, Ticket};
-use crate::controller::heard::Heard;
+use crate::exchange::Heard;
 use crate::peers;
 
 /// What happened.

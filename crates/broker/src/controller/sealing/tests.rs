@@ -1,6 +1,7 @@
 //! Scenarios of a controller: what it tells members, what it makes of their answers.
 
-use floe_model::{Boot, Incarnation, PartitionIndex, TopicId};
+use floe_cluster::plan::Cause;
+use floe_model::{Incarnation, LeaderEpoch, Offset, PartitionIndex, TopicId};
 use floe_replication::message::Refusal;
 
 use super::*;
@@ -17,29 +18,28 @@ fn member(node: u32) -> Member {
     }
 }
 
-fn wanted(members: &[u32], quorum: usize) -> Wanted {
-    let next = members.iter().map(|node| Leader {
-        node: NodeId(*node),
-        incarnation: Incarnation(1),
-        boot: Boot(node * 10),
-    });
-    Wanted {
+fn turn(members: &[u32], quorum: usize) -> Turn {
+    let members: Vec<_> = members.iter().copied().map(member).collect();
+    Turn {
         partition: AT,
+        cause: Cause::LeaderGone,
         epoch: LeaderEpoch(4),
         start: Offset(100),
-        members: members.iter().copied().map(member).collect(),
-        next: next.collect(),
-        leader: None,
+        log_start: Offset(120),
+        next: members.clone(),
+        wished: members[0],
+        members,
         quorum,
+        leases: Vec::new(),
         accept_loss: None,
     }
 }
 
 /// Begins one seal.
-fn begun(wanted: Wanted) -> (Sealing, Vec<(u32, Ask)>) {
-    let mut sealing = Sealing::default();
+fn begun(turn: Turn) -> (Sealing, Vec<(u32, Ask)>) {
+    let mut sealing = Sealing::new(0);
     let mut out = Vec::new();
-    sealing.begin(wanted, Duration::ZERO, &mut out).unwrap();
+    sealing.begin(turn, Duration::ZERO, &mut out).unwrap();
     (sealing, fences(&out))
 }
 
@@ -73,7 +73,7 @@ fn ticked(sealing: &mut Sealing, at_ms: u64) -> Vec<Do> {
 
 #[test]
 fn three_members_are_fenced_the_lagging_one_is_repaired_and_a_proven_holder_leads() {
-    let (mut sealing, asked) = begun(wanted(&[1, 2, 3], 2));
+    let (mut sealing, asked) = begun(turn(&[1, 2, 3], 2));
     assert_eq!(
         asked.iter().map(|(node, _)| *node).collect::<Vec<_>>(),
         [1, 2, 3]
@@ -91,8 +91,9 @@ fn three_members_are_fenced_the_lagging_one_is_repaired_and_a_proven_holder_lead
     });
     let order = order.expect("the lagging witness is told to copy");
     assert_eq!(
-        (order.from, order.end, order.epoch),
-        (member(2), Offset(150), LeaderEpoch(4))
+        (order.from, order.start, order.end, order.epoch),
+        (member(2), Offset(120), Offset(150), LeaderEpoch(4)),
+        "what retention has left of it"
     );
     let copied = Said::Copied {
         from: member(1),
@@ -101,22 +102,17 @@ fn three_members_are_fenced_the_lagging_one_is_repaired_and_a_proven_holder_lead
         end: Offset(150),
     };
     let out = heard(&mut sealing, &copied, 60);
-    let [Do::Open(transition)] = &out[..] else {
+    let [Do::Open(AT, opening)] = &out[..] else {
         panic!("{out:?}");
     };
-    assert_eq!(
-        (transition.epoch, transition.end),
-        (LeaderEpoch(4), Offset(150))
-    );
-    assert_eq!(transition.holders, [member(2), member(1)]);
-    assert!(transition.holders.contains(&transition.leader.member()));
-    assert_eq!(transition.leader.boot, Boot(transition.leader.node.0 * 10));
-    assert!(!transition.lossy);
+    assert_eq!(opening.end, Offset(150));
+    assert_eq!(opening.holders, [member(2), member(1)]);
+    assert!(!opening.lossy);
 }
 
 #[test]
 fn who_does_not_answer_is_asked_again_and_a_late_answer_of_another_seal_counts_nothing() {
-    let (mut sealing, asked) = begun(wanted(&[1, 2, 3], 2));
+    let (mut sealing, asked) = begun(turn(&[1, 2, 3], 2));
     heard(&mut sealing, &fenced(1, asked[0].1, 140), 1);
     assert!(fences(&ticked(&mut sealing, 499)).is_empty());
     let again = fences(&ticked(&mut sealing, 501));
@@ -129,23 +125,23 @@ fn who_does_not_answer_is_asked_again_and_a_late_answer_of_another_seal_counts_n
     assert!(heard(&mut sealing, &fenced(2, again[0].1, 150), 502).is_empty());
     let mut out = Vec::new();
     sealing
-        .begin(wanted(&[1, 2, 3], 2), Duration::ZERO, &mut out)
+        .begin(turn(&[1, 2, 3], 2), Duration::ZERO, &mut out)
         .unwrap();
     assert!(heard(&mut sealing, &fenced(2, again[0].1, 150), 503).is_empty());
 }
 
 #[test]
 fn one_partition_is_sealed_once_at_a_time_and_never_for_fewer_members_than_its_quorum() {
-    let (mut sealing, _) = begun(wanted(&[1, 2, 3], 2));
+    let (mut sealing, _) = begun(turn(&[1, 2, 3], 2));
     let mut out = Vec::new();
     sealing
-        .begin(wanted(&[1, 2, 3], 2), Duration::ZERO, &mut out)
+        .begin(turn(&[1, 2, 3], 2), Duration::ZERO, &mut out)
         .unwrap();
     assert!(out.is_empty());
-    let mut few = wanted(&[1, 2, 3], 2);
+    let mut few = turn(&[1, 2, 3], 2);
     few.next.truncate(1);
     assert!(
-        Sealing::default()
+        Sealing::new(0)
             .begin(few, Duration::ZERO, &mut out)
             .is_err()
     );
@@ -153,7 +149,7 @@ fn one_partition_is_sealed_once_at_a_time_and_never_for_fewer_members_than_its_q
 
 #[test]
 fn a_refusal_is_no_answer() {
-    let (mut sealing, asked) = begun(wanted(&[1], 1));
+    let (mut sealing, asked) = begun(turn(&[1], 1));
     let refusal = Said::Refuse {
         ask: asked[0].1,
         refusal: Refusal::Stranger,
@@ -162,7 +158,7 @@ fn a_refusal_is_no_answer() {
     let again = fences(&ticked(&mut sealing, 501));
     assert_eq!(again.len(), 1);
     let out = heard(&mut sealing, &fenced(1, again[0].1, 120), 502);
-    assert!(matches!(&out[..], [Do::Open(_)]), "{out:?}");
+    assert!(matches!(&out[..], [Do::Open(AT, _)]), "{out:?}");
 }
 
 #[test]
@@ -171,9 +167,9 @@ fn the_copy_whose_loss_was_accepted_decides_alone_and_that_is_recorded() {
         incarnation: Incarnation(2),
         ..member(1)
     };
-    let mut lost = wanted(&[1], 1);
+    let mut lost = turn(&[1], 1);
     lost.accept_loss = Some(other_life);
-    lost.next[0].incarnation = Incarnation(2);
+    lost.next = vec![other_life];
     let (mut sealing, asked) = begun(lost);
     let said = Said::Fenced {
         from: other_life,
@@ -181,10 +177,9 @@ fn the_copy_whose_loss_was_accepted_decides_alone_and_that_is_recorded() {
         end: Offset(110),
     };
     let out = heard(&mut sealing, &said, 1);
-    let [Do::Open(transition)] = &out[..] else {
+    let [Do::Open(AT, opening)] = &out[..] else {
         panic!("{out:?}");
     };
-    assert!(transition.lossy);
-    assert_eq!(transition.end, Offset(110));
-    assert_eq!(transition.leader.member(), other_life);
+    assert!(opening.lossy);
+    assert_eq!(opening.end, Offset(110));
 }

@@ -1,18 +1,20 @@
 //! A controller of the rig, on one of its nodes: ends generations with [`Sealing`], over the network like everybody.
 
+use floe_cluster::plan::{Cause, Turn};
 use floe_model::{NodeId, Offset, TopicPartition};
+use floe_replication::Member;
 use floe_replication::message::{Ask, Order, Purpose};
 use floe_replication::replica::{Command, Event, Opened};
-use floe_replication::{Leader, Member};
 
 use super::rig::{AT, Entry, Rig};
-use crate::controller::{Do, Sealing, Wanted};
+use crate::controller::sealing::{Do, Sealing};
 use crate::exchange::Heard;
 use crate::peers::Message;
 use crate::replica::Said;
 
 pub(super) struct Controller {
     at: u32,
+    turn: Turn,
     sealing: Sealing,
 }
 
@@ -35,27 +37,31 @@ impl Rig {
     /// Node `at` begins to end the open generation; the next one is of the nodes `next`, with `leader` if it holds all.
     pub(super) fn begin_seal(&mut self, at: u32, next: &[u32], leader: Option<u32>) -> Controller {
         let open = self.open().expect("a generation is open").clone();
-        let leaders: Vec<Leader> = next.iter().map(|id| self.node(*id).who).collect();
-        let wanted = Wanted {
+        let wished = leader.unwrap_or(next[0]);
+        let next = next.iter().map(|id| self.node(*id).who.member());
+        let turn = Turn {
             partition: AT,
+            cause: Cause::LeaderGone,
             epoch: open.epoch,
             start: open.start,
+            log_start: Offset::ZERO,
             members: open.members,
-            next: leaders,
-            leader: leader.map(|id| self.node(id).who.member()),
+            next: next.collect(),
+            wished: self.node(wished).who.member(),
             quorum: open.quorum,
+            leases: Vec::new(),
             accept_loss: None,
         };
-        let mut sealing = Sealing::default();
+        let mut sealing = Sealing::new(0);
         let mut out = Vec::new();
         let now = self.now();
         sealing
-            .begin(wanted, now, &mut out)
+            .begin(turn.clone(), now, &mut out)
             .expect("enough are next");
         // What was said before is not for this one.
         drop(self.answers(at));
-        self.obey(at, out);
-        Controller { at, sealing }
+        self.obey(at, &turn, out);
+        Controller { at, turn, sealing }
     }
 
     /// It takes in what came and lets time pass.
@@ -66,7 +72,7 @@ impl Rig {
             controller.sealing.heard(&said, now, &mut out);
         }
         controller.sealing.tick(now, &mut out);
-        self.obey(controller.at, out);
+        self.obey(controller.at, &controller.turn, out);
     }
 
     /// Seals, and lets all nodes that are up learn of it.
@@ -102,26 +108,29 @@ impl Rig {
         answers
     }
 
-    fn obey(&mut self, at: u32, out: Vec<Do>) {
+    fn obey(&mut self, at: u32, turn: &Turn, out: Vec<Do>) {
         for todo in out {
             match todo {
                 Do::Tell(to, address, told) => self.told(at, to, address, told),
-                Do::Open(transition) => {
+                Do::Open(_, opening) => {
                     let open = self.open().expect("a generation is open").clone();
-                    if transition.epoch != open.epoch {
+                    if turn.epoch != open.epoch {
                         continue;
                     }
+                    let leader = opening.successor(&turn.next, Some(turn.wished));
+                    let leader = leader.expect("one of the members succeeds");
+                    let leader = self.node(leader.node.0).who;
                     self.past.push(Past {
                         opened: open.clone(),
-                        end: transition.end,
-                        holders: transition.holders,
+                        end: opening.end,
+                        holders: opening.holders,
                     });
-                    self.catalog.push(Entry::Sealed(open.epoch, transition.end));
+                    self.catalog.push(Entry::Sealed(open.epoch, opening.end));
                     self.catalog.push(Entry::Opened(Opened {
                         epoch: open.epoch.next(),
-                        start: transition.end,
-                        leader: transition.leader,
-                        members: transition.members,
+                        start: opening.end,
+                        leader,
+                        members: turn.next.clone(),
                         leases: Vec::new(),
                         ..open
                     }));

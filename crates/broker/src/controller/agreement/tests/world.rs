@@ -21,9 +21,9 @@ use super::super::{Agreement, Do, Event};
 use super::id;
 use crate::Unavailable;
 use crate::controller::asks::Ticket;
-use crate::controller::heard::Heard;
 use crate::controller::stores::Stores;
 use crate::controller::stream::{self, CATALOG_GROUP};
+use crate::exchange::Heard;
 use crate::peers::{self, End, Handler, Line, Lost, Network, Peer, Transport};
 
 const STEP: Duration = Duration::from_millis(5);
