@@ -34,11 +34,16 @@ pub(super) struct Doors {
 
 impl Doors {
     /// Begins to listen, door by door in the order of [`Door::ALL`].
-    pub(super) fn open(broker: &Broker, config: &Config, bound: Vec<Bound>) -> Outcome<Self> {
+    pub(super) fn open(
+        broker: &Broker,
+        config: &Config,
+        connections: usize,
+        bound: Vec<Bound>,
+    ) -> Outcome<Self> {
         let (stopper, stop) = Stopper::new();
         let clock = Arc::clone(&broker.world().clock);
         let counted = listen::Metrics::default();
-        let limits = limits(config);
+        let limits = limits(config, connections);
         let few = Limits {
             connections: METRICS_CONNECTIONS,
             full: Full::GiveWay,
@@ -141,9 +146,9 @@ fn http_settings(config: &Config, bound: &[Bound]) -> http::Settings {
     }
 }
 
-fn limits(config: &Config) -> Limits {
+fn limits(config: &Config, connections: usize) -> Limits {
     Limits {
-        connections: config.max_connections,
+        connections,
         idle: Duration::from_millis(config.connections_max_idle_ms),
         drain: DRAIN,
         ..Limits::default()

@@ -20,6 +20,11 @@ pub(super) fn send_buffer(config: &Config) -> Option<usize> {
     (granted < wanted).then_some(granted)
 }
 
+/// Connections that may be open under a limit of open files that is too low: the log must always find files for itself.
+pub(super) fn connections(limit: u64) -> usize {
+    (limit.saturating_sub(FILES).max(limit / 2)) as usize
+}
+
 /// Raises the limit of open files to what the connections need, as far as the system lets this user; returns the limit
 /// in force when it is too low.
 pub(super) fn open_files(config: &Config) -> Option<u64> {
@@ -39,5 +44,18 @@ pub(super) fn open_files(config: &Config) -> Option<u64> {
         Ok(()) if reachable >= needed => None,
         Ok(()) => Some(reachable),
         Err(_) => Some(current),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_leave_files_for_the_log_under_any_limit() {
+        for (limit, connections_max) in [(256, 128), (1_024, 512), (4_096, 2_048), (12_000, 9_952)]
+        {
+            assert_eq!(connections(limit), connections_max);
+        }
     }
 }

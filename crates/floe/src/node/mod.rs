@@ -43,12 +43,19 @@ pub async fn run(loaded: &Loaded, announce: impl FnOnce(&mut Ready<'_>) -> Outco
             "the system grants less than socket.send.buffer.bytes; raise its limit (sysctl net.core.wmem_max)"
         );
     }
-    if let Some(limit) = limits::open_files(config) {
-        tracing::warn!(
-            limit,
-            "the limit of open files is below what max.connections needs; raise it (ulimit -n) or lower max.connections"
-        );
-    }
+    let connections = match limits::open_files(config) {
+        None => config.max_connections,
+        Some(limit) => {
+            let connections = limits::connections(limit).min(config.max_connections);
+            tracing::warn!(
+                limit,
+                connections,
+                "the limit of open files is below what max.connections needs; fewer connections are let in. Raise the limit \
+                 (ulimit -n) or lower max.connections"
+            );
+            connections
+        }
+    };
     end_on_bugs();
     directory::make(&config.log_dir)?;
     let addresses_from = &loaded.place("listen.addresses");
@@ -70,7 +77,7 @@ pub async fn run(loaded: &Loaded, announce: impl FnOnce(&mut Ready<'_>) -> Outco
             return Ok(());
         }
     };
-    let doors = Doors::open(&broker, config, bound)?;
+    let doors = Doors::open(&broker, config, connections, bound)?;
     // A relative path says little to who reads it later; where the system cannot tell, it stays.
     let data_dir = std::path::absolute(&config.log_dir).unwrap_or_else(|_| config.log_dir.clone());
     let mut ready = Ready {

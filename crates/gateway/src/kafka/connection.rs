@@ -34,8 +34,10 @@ const FRAME_BYTES_PER_MS: usize = 100;
 /// A frame above this shows that its bytes come before it gets memory. They wait outside the budget, so that frames
 /// that wait for memory never hold any.
 const TRIAL_BYTES: usize = 4 * 1024;
-/// While requests hold more than half of their memory, a frame that brings less in a second gives its memory up.
+/// While requests hold more than half of their memory, a frame that brings less in a second gives its memory up, ...
 pub(super) const SCARCE_BYTES_PER_TICK: usize = 64 * 1024;
+/// ... and so does one that brings less than this part of itself: the larger it is, the more wait for it.
+pub(super) const SCARCE_TICKS: usize = 8;
 pub(super) const TICK: Duration = Duration::from_secs(1);
 /// Small answers that are ready together leave in one write of about this size.
 const GATHER_BYTES: usize = 64 * 1024;
@@ -249,7 +251,8 @@ async fn read_body(door: &Door, stream: &TcpStream, length: usize) -> Result<Buf
             read = read_some(stream, &mut buffer[filled..length]) => filled += read?,
             () = &mut tick => {
                 let is_scarce = door.memory().used() > door.memory().limit() / 2;
-                let is_slow = filled - at_tick < SCARCE_BYTES_PER_TICK;
+                let least = SCARCE_BYTES_PER_TICK.max(length / SCARCE_TICKS);
+                let is_slow = filled - at_tick < least.min(length - at_tick);
                 left = left.saturating_sub(TICK);
                 if left.is_zero() || (is_scarce && is_slow) {
                     return Err(LATE);

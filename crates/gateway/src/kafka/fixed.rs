@@ -1,7 +1,7 @@
 //! The Kafka door's limits that are no settings; see [`crate::fixed`].
 
 use super::answer::ANSWER_BYTES_MAX;
-use super::connection::{SCARCE_BYTES_PER_TICK, TICK};
+use super::connection::{SCARCE_BYTES_PER_TICK, SCARCE_TICKS, TICK};
 use super::door::{ANSWERS_SHARE, LARGE_BYTES, LARGE_MAX};
 use super::fetch::WAIT_MAX;
 use super::request::CONTROL_FRAME_BYTES_MAX;
@@ -42,12 +42,17 @@ pub(crate) fn fixed() -> Vec<Fixed> {
         row(
             "patience while memory is short",
             Amount::Time(TICK),
-            "a caller that takes nothing, or sends less of a frame than the next row says, is closed",
+            "a caller that takes nothing, or sends less of a frame than the next rows say, is closed",
         ),
         row(
             "bytes of a frame in that time",
             Amount::Bytes(SCARCE_BYTES_PER_TICK),
             "see the row before",
+        ),
+        row(
+            "parts of a frame, one of which has to come in that time",
+            Amount::Count(SCARCE_TICKS),
+            "see the rows before",
         ),
     ]
 }

@@ -4,16 +4,21 @@
 //! [`Activity::next`] when to look again. A connection that is silent, half-way through a head, idle, or does not
 //! take its answer is named as such after the time its [`Limits`] grant.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use floe_world::Clock;
+use parking_lot::Mutex;
 
 use super::Limits;
 
 /// After this long without a request a connection counts as quiet.
 const QUIET: Duration = Duration::from_secs(2);
+/// HTTP/2: all answers under way must be taken at this rate, beside the time that one may stall. The caller's window holds an
+/// answer back unseen by the socket.
+pub(super) const TAKEN_BYTES_PER_MS: u64 = 64;
 /// Marks "not now" among the times.
 const NEVER: u64 = u64::MAX;
 
@@ -43,7 +48,20 @@ pub struct Activity {
     blocked_since: AtomicU64,
     unflushed: AtomicBool,
     broken: AtomicBool,
+    untaken: Mutex<Untaken>,
 }
+
+/// Answers of HTTP/2 that are not handed over whole, by number.
+#[derive(Default)]
+struct Untaken {
+    next: u64,
+    bytes: u64,
+    /// The bytes of each, and by when they are to be taken, but for the time of a stall.
+    answers: BTreeMap<u64, (u64, u64)>,
+}
+
+/// One of them.
+pub(super) struct Owed(u64);
 
 impl std::fmt::Debug for Activity {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -69,6 +87,7 @@ impl Activity {
             blocked_since: AtomicU64::new(NEVER),
             unflushed: AtomicBool::new(false),
             broken: AtomicBool::new(false),
+            untaken: Mutex::default(),
         }
     }
 
@@ -126,6 +145,28 @@ impl Activity {
         self.requests.fetch_sub(1, Relaxed);
     }
 
+    /// An answer of so many bytes is there for the caller. With HTTP/1.1 the socket shows whether it is taken.
+    pub(super) fn answer_began(&self, bytes: u64) -> Option<Owed> {
+        if bytes == 0 || !self.multiplexed.load(Relaxed) {
+            return None;
+        }
+        let mut untaken = self.untaken.lock();
+        untaken.next += 1;
+        untaken.bytes += bytes;
+        let by = self.now() + untaken.bytes / TAKEN_BYTES_PER_MS;
+        let number = untaken.next;
+        untaken.answers.insert(number, (bytes, by));
+        Some(Owed(number))
+    }
+
+    /// It has been handed over whole, or given up.
+    pub(super) fn answer_ended(&self, owed: &Owed) {
+        let mut untaken = self.untaken.lock();
+        if let Some((bytes, _)) = untaken.answers.remove(&owed.0) {
+            untaken.bytes -= bytes;
+        }
+    }
+
     /// All that was handed over has gone to the kernel.
     pub fn flushed(&self) {
         self.unflushed.store(false, Relaxed);
@@ -169,6 +210,20 @@ impl Activity {
         let mut wait = limits.write_stall;
         if blocked != NEVER {
             wait = left(blocked, limits.write_stall, Overdue::Write)?;
+        }
+        let untaken = self
+            .untaken
+            .lock()
+            .answers
+            .values()
+            .map(|(_, by)| *by)
+            .min();
+        if let Some(by) = untaken {
+            let grace = Duration::from_millis(by.saturating_sub(now));
+            if grace.is_zero() {
+                wait = wait.min(left(by, limits.write_stall, Overdue::Write)?);
+            }
+            wait = wait.min(grace + limits.write_stall);
         }
         if self.requests.load(Relaxed) > 0 {
             return Ok(wait);
@@ -238,6 +293,34 @@ mod tests {
         clock.advance(limits.write_stall / 2);
         assert_eq!(activity.next(&limits), Err(Overdue::Write));
         activity.write(false);
+        assert!(activity.next(&limits).is_ok());
+    }
+
+    #[test]
+    fn an_answer_of_http2_held_back_by_its_window_is_overdue_however_busy_the_connection_is() {
+        let (clock, activity, limits) = subject();
+        activity.read(b"PRI * HTTP/2.0");
+        let mut owed = Vec::new();
+        for _ in 0..10 {
+            activity.request_began();
+            owed.push(activity.answer_began(64_000));
+        }
+        for _ in 0..limits.write_stall.as_secs() {
+            assert!(activity.next(&limits).is_ok());
+            activity.write(false);
+            clock.advance(Duration::from_secs(1));
+        }
+        // The time of one stall is over, that of the first answer's bytes is not.
+        assert_eq!(activity.next(&limits), Ok(Duration::from_secs(1)));
+        clock.advance(Duration::from_secs(1));
+        assert_eq!(activity.next(&limits), Err(Overdue::Write));
+        // Those behind it have the time of all bytes before them.
+        activity.answer_ended(owed[0].as_ref().unwrap());
+        assert_eq!(activity.next(&limits), Ok(Duration::from_secs(1)));
+        for owed in owed.drain(1..) {
+            activity.answer_ended(&owed.unwrap());
+        }
+        assert!(activity.answer_began(0).is_none());
         assert!(activity.next(&limits).is_ok());
     }
 

@@ -1,5 +1,6 @@
 //! The listeners' limits that are no settings; see [`crate::fixed`].
 
+use super::activity::TAKEN_BYTES_PER_MS;
 use super::limits::Limits;
 use super::protocol::{CONNECTION_WINDOW, FIELDS, RESETS, SEND_BUFFER, STREAM_WINDOW};
 use super::socket::{LINGER, LINGER_BYTES};
@@ -55,6 +56,11 @@ pub(crate) fn fixed() -> Vec<Fixed> {
             "HTTP/2: bytes of an answer waiting for its caller",
             Amount::Bytes(SEND_BUFFER),
             "the rest waits in the node",
+        ),
+        row(
+            "HTTP/2: bytes that a caller takes in a second of the answers under way, beside the time without a byte taken",
+            Amount::Bytes(TAKEN_BYTES_PER_MS as usize * 1_000),
+            closed,
         ),
         row(
             "HTTP/2: requests taken back by the caller at once",

@@ -10,7 +10,7 @@ use hyper::body::{Frame, Incoming, SizeHint};
 use hyper::{Request, Response};
 use tower::Service;
 
-use super::activity::Activity;
+use super::activity::{Activity, Owed};
 use super::connection::Connection;
 
 /// Marks requests with their connection, and the connection with its requests.
@@ -28,11 +28,13 @@ impl hyper::service::Service<Request<Incoming>> for Tracked {
         request
             .extensions_mut()
             .insert(Arc::clone(&self.connection));
-        let flight = InFlight::begin(Arc::clone(&self.connection.activity));
+        let mut flight = InFlight::begin(Arc::clone(&self.connection.activity));
         // A router is always ready (axum's own promise for `Router`).
         let answer = self.router.clone().call(request);
         Box::pin(async move {
             let answer = answer.await?;
+            let bytes = answer.body().size_hint().lower();
+            flight.owed = flight.activity.answer_began(bytes);
             Ok(answer.map(|body| Answer {
                 body,
                 _flight: flight,
@@ -42,18 +44,27 @@ impl hyper::service::Service<Request<Incoming>> for Tracked {
 }
 
 /// Counts one request in flight until it is dropped.
-struct InFlight(Arc<Activity>);
+struct InFlight {
+    activity: Arc<Activity>,
+    owed: Option<Owed>,
+}
 
 impl InFlight {
     fn begin(activity: Arc<Activity>) -> Self {
         activity.request_began();
-        Self(activity)
+        Self {
+            activity,
+            owed: None,
+        }
     }
 }
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        self.0.request_ended();
+        if let Some(owed) = &self.owed {
+            self.activity.answer_ended(owed);
+        }
+        self.activity.request_ended();
     }
 }
 

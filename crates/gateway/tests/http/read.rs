@@ -2,9 +2,14 @@
 
 use std::time::Duration;
 
+use floe_gateway::listen::Limits;
+use http_body_util::BodyExt as _;
+use hyper::client::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::json;
+use tokio::net::TcpStream;
 
-use crate::harness::{LINES, Node};
+use crate::harness::{LINES, Node, request};
 
 async fn filled() -> Node {
     let node = Node::start().await;
@@ -191,4 +196,30 @@ async fn a_record_that_no_answer_can_hold_is_named_for_good_and_can_be_stepped_o
         );
     }
     assert_eq!(node.records("t", 0, "offset=1").await[0]["value"], 7);
+}
+
+#[tokio::test]
+async fn an_answer_that_an_http2_caller_lets_nothing_through_of_is_given_up_after_its_time() {
+    let node = Node::with(Limits {
+        write_stall: Duration::from_millis(300),
+        ..Limits::default()
+    })
+    .await;
+    node.append("t", &[&[b'x'; 20_000]]).await;
+    let stream = TcpStream::connect(node.address).await.unwrap();
+    let (mut sender, connection) = http2::Builder::new(TokioExecutor::new())
+        .initial_stream_window_size(0)
+        .handshake(TokioIo::new(stream))
+        .await
+        .unwrap();
+    floe_world::tasks::spawn(connection);
+    let path = format!(
+        "http://{}/v1/topic/t/partitions/0/records?offset=0",
+        node.address
+    );
+    let asked = sender.send_request(request("GET", &path, &[], ""));
+    let answer = asked.await.unwrap();
+    assert_eq!(answer.status(), 200);
+    let body = tokio::time::timeout(Duration::from_secs(20), answer.into_body().collect());
+    assert!(body.await.expect("it is given up").is_err());
 }

@@ -53,6 +53,11 @@ impl Client {
         self.stream.write_all(bytes).await.unwrap();
     }
 
+    /// Sends bytes, if the node still takes them.
+    pub(crate) async fn try_send_raw(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.stream.write_all(bytes).await
+    }
+
     /// Sends a request; its correlation id.
     pub(crate) async fn send(
         &mut self,

@@ -257,3 +257,26 @@ async fn many_announced_and_slow_frames_do_not_starve_a_producer() {
     drop(slow);
     node.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_large_frame_that_trickles_does_not_shut_the_door() {
+    let node = Node::start().await;
+    let mut slow = Client::connect(node.address).await;
+    // All memory of requests is announced, and comes faster than a small frame may.
+    let mut bytes = (16_000_000_i32).to_be_bytes().to_vec();
+    bytes.resize(100_000, 0);
+    slow.send_raw(&bytes).await;
+    let trickling = floe_world::tasks::spawn(async move {
+        while slow.try_send_raw(&[0; 60_000]).await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+        }
+    });
+    let mut client = Client::connect(node.address).await;
+    everyday::create(&mut client, "t", 1).await;
+    for _ in 0..5 {
+        let answer = everyday::produce(&mut client, "t", everyday::batch(700, &[1; 1024])).await;
+        assert_eq!(answer.error_code, 0);
+    }
+    trickling.await;
+    node.stop().await;
+}
