@@ -1,6 +1,7 @@
 //! Data directories of earlier builds, and of builds to come.
 
 use floe_tests::kafka::code;
+use floe_tests::node::floe;
 use floe_tests::{Node, fixture, tools};
 
 const NEWER_FORMAT: i32 = 14;
@@ -83,20 +84,41 @@ fn data_of_earlier_builds_opens_with_everything_in_it() {
 }
 
 #[test]
+fn the_newest_packed_directory_has_the_format_that_is_written_today() {
+    let format = |node: &Node| {
+        let identity = std::fs::read(node.data().join("node.id")).unwrap();
+        u16::from_le_bytes([identity[8], identity[9]])
+    };
+    let packed = Node::prepare(&[]);
+    fixture::unpack(&fixtures().pop().unwrap(), packed.data());
+    assert_eq!(format(&packed), format(&Node::start()));
+}
+
+#[test]
 fn data_of_a_newer_format_is_refused_by_name_and_left_alone() {
+    // Two copies; a newer release may have been cut down between the two.
+    for newer in [&[0, 1][..], &[0], &[1]] {
+        refuses_newer(newer);
+    }
+}
+
+fn refuses_newer(copies: &[usize]) {
     let packed = fixtures().pop().unwrap();
     let mut node = Node::prepare(&[("journal.bytes", "33MiB")]);
     fixture::unpack(&packed, node.data());
-    // Two copies of 4 KiB: magic 8, version u16, sector u16, CRC-32C of all but itself (`floe_log::format`).
+    // Each of 4 KiB: magic 8, version u16, sector u16, CRC-32C of all but itself (`floe_log::format`).
     let path = node.data().join("node.id");
     let mut bytes = std::fs::read(&path).unwrap();
-    for copy in bytes.chunks_exact_mut(4096) {
+    for copy in copies {
+        let copy = &mut bytes[copy * 4096..(copy + 1) * 4096];
         copy[8..10].copy_from_slice(&99_u16.to_le_bytes());
         let covered = [&copy[..12], &copy[16..]].concat();
         let crc = crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, &covered) as u32;
         copy[12..16].copy_from_slice(&crc.to_le_bytes());
     }
     std::fs::write(&path, &bytes).unwrap();
+    let verified = floe().arg("verify").arg(node.data()).output().unwrap();
+    assert_eq!(verified.status.code(), Some(NEWER_FORMAT), "{verified:?}");
     node.spawn();
     assert_eq!(node.wait_end().code(), Some(NEWER_FORMAT), "{}", node.log());
     assert!(node.log().contains("99"), "{}", node.log());

@@ -102,6 +102,7 @@ fn check_is_there(directory: &Path) -> Outcome {
 fn cannot(directory: &Path, error: &VerifyError) -> Failure {
     let code = match error {
         VerifyError::InUse { .. } => Code::DirectoryInUse,
+        VerifyError::NewerFormat { .. } => Code::NewerFormat,
         VerifyError::NoIdentity { .. } => Code::Damaged,
         VerifyError::Read { source, path } => {
             if source.kind() == std::io::ErrorKind::NotFound && path.ends_with("node.id") {

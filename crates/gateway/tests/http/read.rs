@@ -205,7 +205,8 @@ async fn an_answer_that_an_http2_caller_lets_nothing_through_of_is_given_up_afte
         ..Limits::default()
     })
     .await;
-    node.append("t", &[&[b'x'; 20_000]]).await;
+    let value = vec![b'x'; 20_000];
+    node.append("t", &[&value]).await;
     let stream = TcpStream::connect(node.address).await.unwrap();
     let (mut sender, connection) = http2::Builder::new(TokioExecutor::new())
         .initial_stream_window_size(0)

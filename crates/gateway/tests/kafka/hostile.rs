@@ -266,8 +266,9 @@ async fn one_large_frame_that_trickles_does_not_shut_the_door() {
     let mut bytes = (16_000_000_i32).to_be_bytes().to_vec();
     bytes.resize(100_000, 0);
     slow.send_raw(&bytes).await;
+    let piece = vec![0; 60_000];
     let trickling = floe_world::tasks::spawn(async move {
-        while slow.try_send_raw(&[0; 60_000]).await.is_ok() {
+        while slow.try_send_raw(&piece).await.is_ok() {
             tokio::time::sleep(Duration::from_millis(300)).await;
         }
     });

@@ -11,7 +11,7 @@ use crate::engine::Engine;
 use crate::format::checkpoint::{SLOT_HEADER, SlotHeader};
 use crate::format::identity::Identity;
 use crate::format::sector::{GROUP_SECTORS_MAX, SECTOR};
-use crate::format::{BLOCK, crc};
+use crate::format::{BLOCK, FormatError, VERSION, crc};
 use crate::slots::slot_path;
 use crate::{Config, Failure, OpenError};
 
@@ -91,14 +91,17 @@ pub(crate) fn identity(disk: &dyn Disk, dir: &Path) -> Result<Option<Identity>, 
         .map_err(Engine::failed("read", &path))?;
     let found = [0, BLOCK].map(|at| Identity::decode(&copies[at.min(read)..read]));
     match found {
+        // One is enough: a newer release may have been cut down between the two.
+        [Err(FormatError::Newer(found)), _] | [_, Err(FormatError::Newer(found))] => {
+            Err(OpenError::NewerFormat {
+                path,
+                found,
+                known: VERSION,
+            })
+        }
         // Cut down between the two copies: nothing was answered yet.
         [Ok(_), Err(_)] if marked => Ok(None),
         [Ok(identity), _] | [_, Ok(identity)] => Ok(Some(identity)),
-        [Err(crate::format::FormatError::Newer(found)), _] => Err(OpenError::NewerFormat {
-            path,
-            found,
-            known: crate::format::VERSION,
-        }),
         _ if marked => Ok(None),
         _ => Err(OpenError::NoIdentity {
             dir: dir.to_owned(),

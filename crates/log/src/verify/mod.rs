@@ -28,7 +28,7 @@ use floe_world::{Disk, File, OpenOptions};
 
 use crate::Stream;
 use crate::format::identity::Identity;
-use crate::format::{BLOCK, FormatError};
+use crate::format::{BLOCK, FormatError, VERSION};
 use journal::Replayed;
 
 /// The first offset kept of each partition, as the catalog says; a partition that it does not name keeps all it has.
@@ -140,6 +140,14 @@ pub enum VerifyError {
     InUse {
         /// The directory.
         dir: PathBuf,
+    },
+    /// Written by a newer release.
+    #[error("{path} has format {found}; this release reads up to {VERSION}: use a newer release")]
+    NewerFormat {
+        /// The file.
+        path: PathBuf,
+        /// Its number.
+        found: u16,
     },
     /// Nothing says what the data is.
     #[error("{path} has no readable identity: {source}")]
@@ -270,6 +278,10 @@ impl Check<'_> {
             .get(BLOCK..)
             .map_or(Err(FormatError::Inconsistent("node.id")), Identity::decode);
         match (first, second) {
+            (Err(FormatError::Newer(found)), _) | (_, Err(FormatError::Newer(found))) => {
+                let path = path.to_owned();
+                Err(VerifyError::NewerFormat { path, found })
+            }
             (Ok(first), Ok(second)) => {
                 if first != second {
                     self.find(path, "the two copies differ");

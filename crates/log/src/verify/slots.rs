@@ -28,6 +28,9 @@ impl Check<'_> {
             let bytes = Bytes::from(self.read_whole(&path)?);
             match decode(&bytes) {
                 Ok((header, body)) => slots.push(Slot { path, header, body }),
+                Err(FormatError::Newer(found)) => {
+                    return Err(VerifyError::NewerFormat { path, found });
+                }
                 Err(error) => self.find(&path, error.to_string()),
             }
         }

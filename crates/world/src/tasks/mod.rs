@@ -14,7 +14,7 @@ pub use handle::Handle;
 pub use simulated::{Executor, Pace, Process, Ran};
 pub(crate) use simulated::{Timer, current};
 
-/// What one step of a [part](part) came to.
+/// What one step of a [`part`] came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Something was done; there may be more.
