@@ -44,7 +44,7 @@ pub(crate) fn run(gib: Option<&str>) -> Result<()> {
     // Warm-up: every share of the budget is used once.
     let per_gib = 1 << 20;
     load.produce(&node.kafka_address(), TOPIC, per_gib, 1024, 1000, 0)?;
-    let mut stuck = stuck_readers(&node)?;
+    let stuck = stuck_readers(&node)?;
     load.consume(&node.kafka_address(), TOPIC, per_gib, 12, 1)?;
     let (failures_before, resident_before) = (group.failures()?, node.resident_bytes());
     println!(
@@ -54,8 +54,6 @@ pub(crate) fn run(gib: Option<&str>) -> Result<()> {
     let (mut least, mut most) = (resident_before, resident_before);
     for n in 1..gib {
         load.produce(&node.kafka_address(), TOPIC, per_gib, 1024, 1000, 0)?;
-        // Who takes no answer for half a minute is closed: others come, so that there are always as many.
-        stuck = stuck_readers(&node)?;
         let resident = node.resident_bytes();
         (least, most) = (least.min(resident), most.max(resident));
         println!("memory: {} GiB in, {} MiB resident", n + 1, resident >> 20);
